@@ -6,16 +6,14 @@ the public id list that went through :func:`shown`. Texts of other exceptions, p
 
 from __future__ import annotations
 
-import string
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
-from scoring.printable import count_of
+from scoring.printable import count_of, printable
 
 SHOWN = 3  # examples per fault
 PIECE_LIMIT = 48  # characters of one quoted piece of the file
-PLAIN = frozenset(string.ascii_letters + string.digits + string.punctuation + " ") - frozenset('<>&"`$\\')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +90,10 @@ CATALOGUE: dict[str, Kind] = {
         singular="The Parquet file is cut off or damaged",
         cure="Write it again, and check that you can read it.",
     ),
+    "parquet.unsupported": Kind(
+        singular="The Parquet file is encrypted, or encoded in a way that is not supported",
+        cure="Write it without encryption, with the default options of pandas or pyarrow, or save the table as CSV.",
+    ),
     "npz.damaged": Kind(
         singular="The NPZ file is cut off or damaged", cure="Write it again with numpy.savez."
     ),
@@ -118,7 +120,11 @@ CATALOGUE: dict[str, Kind] = {
     "columns.type": Kind(
         singular="1 column has the wrong type",
         plural="{count} columns have the wrong type",
-        cure="Store ids as text and values as floating-point numbers.",
+        cure="Store ids as text, and values as floating-point numbers or as one list of these per row.",
+    ),
+    "columns.vectors": Kind(
+        singular="More than one column holds lists of numbers",
+        cure="Keep the one with the embeddings, or name it embedding.",
     ),
     "columns.dimension": Kind(
         singular="The embeddings have the wrong number of columns",
@@ -164,6 +170,11 @@ CATALOGUE: dict[str, Kind] = {
     ),
     "rows.no_id": Kind(
         singular="1 row has no id", plural="{count} rows have no id", cure="Fill in the id of every row."
+    ),
+    "rows.no_values": Kind(
+        singular="1 row has no embedding",
+        plural="{count} rows have no embedding",
+        cure="Write a list of numbers in every row.",
     ),
     "rows.duplicate": Kind(
         singular="1 id occurs more than once", plural="{count} rows repeat an id", cure="Keep one row per id."
@@ -279,13 +290,9 @@ class Faults:
 
 
 def shown(text: str) -> str:
-    """Quote a piece of the file so that it is safe on a web page and in a log.
+    """Quote a piece of the file on one line, without controls, as it is written otherwise; a long piece is shortened.
 
-    Plain ASCII stays, except for markup, quotation marks and what shells expand; every other character (controls, bidirectional marks,
-    letters that look like others) is replaced by its code point, and a long piece is shortened.
+    The quote is plain text: what puts it on a web page escapes it.
     """
-    whole = "".join(
-        character if character in PLAIN else f"U+{ord(character):04X}."
-        for character in text[: PIECE_LIMIT + 1]
-    )
+    whole = printable(text[: PIECE_LIMIT + 1])
     return f'"{whole}"' if len(whole) <= PIECE_LIMIT else f'"{whole[:PIECE_LIMIT]}..."'

@@ -39,6 +39,7 @@ class MatrixBuilder:
         self.most_rows = max(MOST_ROWS, 4 * len(ids))  # or lines
         self.matrix: NDArray[np.float32] = np.zeros((len(self.ids), dim), dtype=np.float32)
         self.first_seen = [0] * len(self.ids)
+        self.without_values: list[int] = []
         self.strangers = 0
         self.stranger_examples: list[str] = []
         self.suffix_removed = False
@@ -77,6 +78,14 @@ class MatrixBuilder:
         """
         return np.array([*map(self._target, identifiers, numbers)], dtype=np.intp)
 
+    def miss(self, identifiers: Sequence[str], numbers: Sequence[int]) -> None:
+        """Record rows that have an id but no values."""
+        targets = self.claim(identifiers, numbers)
+        for target, number in zip(targets.tolist(), numbers, strict=True):
+            if target >= 0:
+                self.without_values.append(target)
+                self.faults.add("rows.no_values", f"{self.row_name} {number} (id {shown(self.ids[target])})")
+
     def assign(self, targets: NDArray[np.intp], first: int, values: NDArray[np.float32]) -> None:
         """Write values into the columns of claimed rows from ``first`` on."""
         wanted = targets >= 0
@@ -86,8 +95,8 @@ class MatrixBuilder:
         self,
         values: NDArray[np.generic],
         identifiers: Sequence[str],
+        numbers: Sequence[int],
         *,
-        first_row: int,
         first_column: int = 0,
         empty: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.float32]:
@@ -96,7 +105,7 @@ class MatrixBuilder:
         Args:
             values: Numbers of any type, rows x columns.
             identifiers: Ids of the rows, as written.
-            first_row: Number of the first row, from 1.
+            numbers: Number of each row, from 1.
             first_column: Dimension of the first column.
             empty: Which cells have no value, and are NaN; None if all have one.
         """
@@ -117,7 +126,7 @@ class MatrixBuilder:
             places = np.argwhere(bad & kind)
             bad &= ~kind
             examples = (
-                f"row {first_row + row} (id {shown(identifiers[row])}), column {first_column + column}"
+                f"row {numbers[row]} (id {shown(identifiers[row])}), column {first_column + column}"
                 for row, column in places[:3]
             )
             if len(places):

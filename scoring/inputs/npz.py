@@ -143,17 +143,18 @@ def _read_embeddings(array: Array, identifiers: list[str], builder: MatrixBuilde
         raise faults.fatal("npz.shape", f"embeddings is {shape}, ids has {rows:,} entries")
     columns = array.shape[1]
     builder.expect(columns)
-    targets = builder.claim(identifiers, range(1, rows + 1))
+    numbers = range(1, rows + 1)
+    targets = builder.claim(identifiers, numbers)
     lines, length = (columns, rows) if array.column_major else (rows, columns)
     step = max(1, BLOCK_BYTES // max(1, length * array.dtype.itemsize))
     for first in range(0, lines, step):
         count = min(step, lines - first)
         block = np.frombuffer(array.read(count * length, faults), dtype=array.dtype).reshape(count, length)
         if array.column_major:
-            cells = builder.judge(block.T, identifiers, first_row=1, first_column=first)
+            cells = builder.judge(block.T, identifiers, numbers, first_column=first)
             builder.assign(targets, first, cells)
         else:
             part = slice(first, first + count)
-            cells = builder.judge(block, identifiers[part], first_row=first + 1)
+            cells = builder.judge(block, identifiers[part], numbers[part])
             builder.assign(targets[part], 0, cells)
     array.end(faults)

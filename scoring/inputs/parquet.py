@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from os import fspath
 from typing import Any, BinaryIO
+from uuid import UUID
 
 import numpy as np
 import pyarrow.compute
 import pyarrow.parquet
 from numpy.typing import NDArray
-from pyarrow.types import is_fixed_size_list, is_floating, is_integer, is_large_list, is_list
+from pyarrow import types
 
 from scoring.inputs.columns import EXTRA_COLUMNS, ID_NAMES, NUMBER_NAME, find_id
 from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
@@ -21,7 +24,13 @@ from scoring.inputs.matrix_builder import MatrixBuilder
 GROUP_BYTES = 32 << 20  # values that are decoded at a time
 FOOTER_BYTES = 32 << 20  # 1,025 columns take about 100 KB per row group
 MOST_ID_BYTES = 64 << 20  # distinct ids in a batch's dictionary
+ID_ROWS = (
+    1024  # that are decoded at a time if not as a dictionary, because a few bytes can make many long ids
+)
+VECTOR_NAMES = ("embedding", "embeddings")  # which decide if several columns hold lists of numbers
 MAGIC = b"PAR1"
+UNSUPPORTED = re.compile("not (yet )?(implemented|supported|built)|unsupported|unknown encoding|decrypt", re.IGNORECASE)
+"""What Arrow says of valid files that it cannot read."""
 
 
 def read_parquet(
@@ -38,22 +47,22 @@ def read_parquet(
     """
     faults = builder.faults
     _check_frame(file, faults)
-    with _arrow_errors(faults):
+    # Arrow's threads may outlive an error. They must not need the interpreter, which may be ending, so Arrow opens the file itself.
+    with _arrow_errors(faults), pyarrow.OSFile(fspath(file.name)) as native:
         open_table = partial(
             pyarrow.parquet.ParquetFile,
-            file,
+            native,
             pre_buffer=False,
             thrift_string_size_limit=FOOTER_BYTES,
             thrift_container_size_limit=max(100_000, 2 * (builder.dim + builder.most_columns)),
         )
         metadata = open_table().metadata
-        names = metadata.schema.to_arrow_schema().names
-        # A long id that is repeated a million times is kept once.
-        table = open_table(metadata=metadata, read_dictionary=[name for name in ID_NAMES if name in names])
+        # Not metadata.row_group(…).column(…): on encrypted columns, it ends the process.
+        table = open_table(metadata=metadata)
         _judge_size(table, builder, max_expanded_bytes)
-        vector = _vector_column(table.schema_arrow)
+        vector = _vector_column(table.schema_arrow, faults)
         if vector is None:
-            _read_columns(table, builder)
+            _read_columns(table, partial(open_table, metadata=metadata), builder)
         else:
             _read_vectors(table, vector, builder)
 
@@ -80,11 +89,11 @@ def _arrow_errors(faults: Faults) -> Iterator[None]:
         OverflowError,
         MemoryError,
     ) as error:
-        if (
-            getattr(error, "errno", None) is not None
-        ):  # an error of the disk; Arrow's own errors have no number
+        # an error of the disk has a number, Arrow's own errors have none
+        if getattr(error, "errno", None) is not None:
             raise
-        raise faults.fatal("parquet.damaged") from None
+        is_unsupported = isinstance(error, NotImplementedError) or UNSUPPORTED.search(str(error))
+        raise faults.fatal("parquet.unsupported" if is_unsupported else "parquet.damaged") from None
 
 
 def _judge_size(table: Any, builder: MatrixBuilder, max_expanded_bytes: int) -> None:
@@ -107,59 +116,107 @@ def _judge_size(table: Any, builder: MatrixBuilder, max_expanded_bytes: int) -> 
         )
 
 
-def _vector_column(schema: Any) -> int | None:
-    """Return the position of the column that holds whole embeddings, as vector databases write them; None if there is none."""
+def _vector_column(schema: Any, faults: Faults) -> int | None:
+    """Return the position of the column that holds whole embeddings, as vector databases write them; None if there is none.
+
+    Raises:
+        Unreadable: If it could be one of several, or if no column holds numbers.
+    """
     if any(NUMBER_NAME.match(name.strip()) for name in schema.names):
         return None
-    vectors = [
-        position
+    kinds = {
+        position: field.type
         for position, field in enumerate(schema)
-        if (is_list(field.type) or is_large_list(field.type) or is_fixed_size_list(field.type))
-        and _is_number(field.type.value_type)
-    ]
-    named = [position for position in vectors if schema.names[position] == "embedding"] or vectors
-    return named[0] if len(named) == 1 else None
+        if field.name.strip() not in ID_NAMES and not _is_number(field.type)
+    }
+    vectors = [position for position, kind in kinds.items() if _is_vector(kind)]
+    for name in VECTOR_NAMES:
+        vectors = [position for position in vectors if schema.names[position] == name] or vectors
+    if len(vectors) > 1:
+        raise faults.fatal(
+            "columns.vectors", ", ".join(shown(schema.names[position]) for position in vectors)
+        )
+    if not vectors and len(kinds) == len([name for name in schema.names if name.strip() not in ID_NAMES]):
+        for position, kind in kinds.items():
+            faults.add("columns.type", f"column {shown(schema.names[position])} holds {_described(kind)}")
+        if kinds:
+            raise Unreadable
+    return vectors[0] if vectors else None
 
 
 def _is_number(kind: Any) -> bool:
-    return bool(is_floating(kind) or is_integer(kind))
+    return bool(types.is_floating(kind) or types.is_integer(kind))
+
+
+def _is_vector(kind: Any) -> bool:
+    """Return whether a type is a list of numbers, or a tensor of one axis."""
+    if isinstance(kind, pyarrow.FixedShapeTensorType):
+        return sum(length > 1 for length in kind.shape) == 1 and _is_number(kind.value_type)
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return is_list and _is_number(kind.value_type)
+
+
+def _described(kind: Any) -> str:
+    if isinstance(kind, pyarrow.FixedShapeTensorType):
+        return f"tensors of {' x '.join(map(str, kind.shape))}"
+    return shown(str(kind))
 
 
 def _check_id_type(kind: Any, faults: Faults) -> None:
-    name = str(getattr(kind, "value_type", kind))  # that of a dictionary's values
-    if "string" not in name and "int" not in name:
-        raise faults.fatal("columns.type", f"column id holds {shown(name)}")
+    values = kind.value_type if types.is_dictionary(kind) else kind
+    is_text = types.is_string(values) or types.is_large_string(values) or types.is_string_view(values)
+    is_bytes = types.is_binary(values) or types.is_large_binary(values) or types.is_fixed_size_binary(values)
+    if not (is_text or is_bytes or types.is_integer(values) or isinstance(values, pyarrow.UuidType)):
+        raise faults.fatal("columns.type", f"column id holds {shown(str(values))}")
 
 
-def _read_columns(table: Any, builder: MatrixBuilder) -> None:
+def _read_columns(table: Any, open_table: Callable[..., Any], builder: MatrixBuilder) -> None:
     """Read each row group: first its ids, then some columns at a time.
 
     Many writers put a whole table into one row group, which would have to be in memory to read it in batches of rows.
+
+    Args:
+        table: The table.
+        open_table: Opens it with other options.
+        builder: Where rows and faults go.
     """
     schema = table.schema_arrow
     names = schema.names
     columns = builder.resolve(names)
+    id_name = names[columns.id_column]
     _check_id_type(schema.field(columns.id_column).type, builder.faults)
+    # A long id that is repeated a million times is kept once.
+    with_dictionary = open_table(read_dictionary=[id_name])
     wanted = list(zip(columns.dimensions, columns.positions, strict=True))
-    for dimension, position in wanted:
+    for _, position in wanted:
         if not _is_number(schema.field(position).type):
-            kind = shown(str(schema.field(position).type))
-            builder.faults.add("columns.type", f"column {dimension} holds {kind}")
+            name = names[position].strip()
+            kind = _described(schema.field(position).type)
+            builder.faults.add(
+                "columns.type", f"column {name if NUMBER_NAME.match(name) else shown(name)} holds {kind}"
+            )
     if "columns.type" in builder.faults.counts:
         raise Unreadable  # values of such a type cannot be checked
     first_row = 1
     for group in range(table.metadata.num_row_groups):
-        ids = table.read_row_group(group, columns=[names[columns.id_column]]).column(0)
-        identifiers = _identifiers(ids.chunks, builder.faults)
+        chunks: Iterable[Any]
+        try:
+            chunks = with_dictionary.read_row_group(group, columns=[id_name]).column(0).chunks
+        except (OSError, pyarrow.ArrowException):  # not implemented for encodings of Parquet's second version
+            batches = table.iter_batches(ID_ROWS, row_groups=[group], columns=[id_name])
+            chunks = (batch.column(0) for batch in batches)
+        identifiers = [name for chunk in chunks for name in _identifiers(chunk, builder.faults)]
         rows = len(identifiers)
-        targets = builder.claim(identifiers, range(first_row, first_row + rows))
+        numbers = range(first_row, first_row + rows)
+        targets = builder.claim(identifiers, numbers)
         step = max(1, GROUP_BYTES // (8 * max(1, rows)))
         for start in range(0, len(wanted), step):
             chosen = wanted[start : start + step]
             part = table.read_row_group(group, columns=[names[position] for _, position in chosen])
             for dimension, position in chosen:
-                column = part.column(names[position]).combine_chunks()
-                _judge(column, builder, identifiers, targets, first_row=first_row, first_column=dimension)
+                # by its first position, because names may occur twice
+                column = part.column(part.schema.names.index(names[position])).combine_chunks()
+                _judge(column, builder, identifiers, targets, numbers, first_column=dimension)
         first_row += rows
 
 
@@ -172,22 +229,27 @@ def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
     others = [name for column, name in enumerate(names) if column not in (id_column, position)]
     builder.extra["column"] = len(others), tuple(shown(name) for name in others[:SHOWN])
     wanted = [schema.names[id_column], schema.names[position]]
-    first_row, batch_rows = 1, max(1, GROUP_BYTES // (8 * max(builder.dim, EXTRA_COLUMNS)))
+    first_row, width, batch_rows = 1, 0, max(1, GROUP_BYTES // (8 * max(builder.dim, EXTRA_COLUMNS)))
     for batch in table.iter_batches(batch_size=batch_rows, columns=wanted):
-        identifiers = _identifiers([batch.column(wanted[0])], faults)
+        identifiers = _identifiers(batch.column(wanted[0]), faults)
         vectors = batch.column(wanted[1])
+        vectors = vectors.storage if isinstance(vectors, pyarrow.ExtensionArray) else vectors
         lengths = pyarrow.compute.list_value_length(vectors).to_pylist()
-        if first_row == 1:
-            builder.expect(lengths[0] or 0)
-        for row, length in enumerate(lengths):
-            if length != builder.dim:
+        rows = [row for row, length in enumerate(lengths) if length]
+        if rows and not width:
+            width = lengths[rows[0]]
+            builder.expect(width)
+        for row in rows:
+            if lengths[row] != width:
                 raise faults.fatal(
                     "columns.dimension",
-                    f"row {first_row + row} (id {shown(identifiers[row])}) has {length or 0:,},"
-                    f" expected {builder.dim:,}",
+                    f"row {first_row + row} (id {shown(identifiers[row])}) has {lengths[row]:,}, expected {width:,}",
                 )
-        targets = builder.claim(identifiers, range(first_row, first_row + len(identifiers)))
-        _judge(vectors.flatten(), builder, identifiers, targets, first_row=first_row, width=builder.dim)
+        without = [row for row, length in enumerate(lengths) if not length]
+        builder.miss([identifiers[row] for row in without], [first_row + row for row in without])
+        filled, numbers = [identifiers[row] for row in rows], [first_row + row for row in rows]
+        targets = builder.claim(filled, numbers)
+        _judge(vectors.flatten(), builder, filled, targets, numbers, width=width)
         first_row += len(identifiers)
 
 
@@ -196,8 +258,8 @@ def _judge(
     builder: MatrixBuilder,
     identifiers: Sequence[str],
     targets: NDArray[np.intp],
+    numbers: Sequence[int],
     *,
-    first_row: int,
     first_column: int = 0,
     width: int = 1,
 ) -> None:
@@ -207,17 +269,25 @@ def _judge(
         raise builder.faults.fatal("parquet.damaged")
     exact = values.to_numpy(zero_copy_only=False).reshape(shape)  # null becomes NaN
     empty = values.is_null().to_numpy(zero_copy_only=False).reshape(shape) if values.null_count else None
-    cells = builder.judge(exact, identifiers, first_row=first_row, first_column=first_column, empty=empty)
+    cells = builder.judge(exact, identifiers, numbers, first_column=first_column, empty=empty)
     builder.assign(targets, first_column, cells)
 
 
-def _identifiers(chunks: Sequence[Any], faults: Faults) -> list[str]:
+def _identifiers(column: Any, faults: Faults) -> list[str]:
     """Return ids as text; null becomes ""."""
-    identifiers: list[str] = []
-    for chunk in chunks:
-        encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
-        if encoded.dictionary.nbytes > MOST_ID_BYTES:
-            raise faults.fatal("file.too_large", "the ids are too long")
-        words = ["" if word is None else str(word) for word in encoded.dictionary.to_pylist()]
-        identifiers.extend("" if index is None else words[index] for index in encoded.indices.to_pylist())
-    return identifiers
+    encoded = column.storage if isinstance(column, pyarrow.ExtensionArray) else column
+    encoded = encoded if types.is_dictionary(encoded.type) else encoded.dictionary_encode()
+    if encoded.dictionary.nbytes > MOST_ID_BYTES:
+        raise faults.fatal("file.too_large", "the ids are too long")
+    is_uuid = isinstance(column.type, pyarrow.UuidType)
+    words = ["" if word is None else _text(word, is_uuid, faults) for word in encoded.dictionary.to_pylist()]
+    return ["" if index is None else words[index] for index in encoded.indices.to_pylist()]
+
+
+def _text(word: str | int | bytes, is_uuid: bool, faults: Faults) -> str:
+    if not isinstance(word, bytes):
+        return str(word)
+    try:
+        return str(UUID(bytes=word)) if is_uuid else word.decode()
+    except UnicodeDecodeError:
+        raise faults.fatal("file.encoding", "an id is not text") from None

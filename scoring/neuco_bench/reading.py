@@ -25,7 +25,9 @@ from scoring.printable import count_of
 ANY_NUMBER = 1 << 40  # no limit, because users run this on their own files
 ZEROS = ("cells.text", "cells.comma", "cells.list", "cells.empty", "cells.nan")
 """Faults of cells that count as 0."""
-REFUSED = CATALOGUE.keys() - {*ZEROS, "rows.no_id"}
+LEFT_OUT = ("rows.no_id", "rows.no_values")
+"""Faults of rows that do not count."""
+REFUSED = CATALOGUE.keys() - {*ZEROS, *LEFT_OUT}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,9 +130,14 @@ class _WantedRows(MatrixBuilder):
         Raises:
             ParticipantError: If its scores would mean nothing.
         """
-        faults, present = self.faults, np.flatnonzero(self.first_seen)
+        faults = self.faults
+        for row in self.without_values:
+            self.first_seen[row] = 0
+        present = np.flatnonzero(self.first_seen)
         if faults.counts.keys() & REFUSED:
             raise faults.verdict(REFUSED)
+        if self.without_values and not len(present):
+            raise faults.verdict({"rows.no_values"})
         if not len(present):
             form = differing_form(self.stranger_examples, self.ids)
             differs = f": it has {form[1][0]}, so {form[0]}" if form else ""
@@ -149,8 +156,7 @@ class _WantedRows(MatrixBuilder):
         warnings = [
             f"{faults.sentence(code)}. Scored as 0, before the embeddings are standardized." for code in zeros
         ]
-        if "rows.no_id" in faults.counts:
-            warnings.append(f"{faults.sentence('rows.no_id')}. Left out.")
+        warnings.extend(f"{faults.sentence(code)}. Left out." for code in LEFT_OUT if code in faults.counts)
         warnings.extend(f"{note[0].upper()}{note[1:]}." for note in self.notes_on_table())
         if missing := len(self.ids) - len(present):
             warnings.append(

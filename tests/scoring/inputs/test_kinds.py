@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from scoring.errors import OrganizerError, ParticipantError
+from scoring.inputs.faults import Faults
+from scoring.inputs.matrix_builder import MatrixBuilder
+from scoring.inputs.parquet import read_parquet
 from scoring.inputs.tables import read_label_rows, read_submission
 from scoring.neuco_bench.reading import read_embeddings
 from tests.scoring.inputs.reading_tables import DIM, IDS, as_npz, as_parquet, good, refused, table
@@ -31,7 +38,7 @@ LABEL_KINDS = [
     name
     for name in KINDS
     if REFUSALS[name][1].startswith(("file.", "archive."))
-    and not name.startswith("npz")  # nothing in it is read
+    and not name.startswith(("npz", "parquet"))  # nothing in them is read
     and name not in {"latin-1", "one huge line"}  # the columns are refused before
 ]
 
@@ -77,13 +84,35 @@ def as_vectors(path: Path) -> None:
 
 def as_fixed_vectors(path: Path) -> None:
     """Write whole embeddings as vector databases do."""
-    import pyarrow as pa
-
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(table().ravel()), DIM)
     path.write_bytes(as_parquet({"id": list(IDS), "vector": vectors}))
 
 
-FORMS = {"index": as_index, "vectors": as_vectors, "fixed vectors": as_fixed_vectors}
+def as_tensors(path: Path) -> None:
+    """Write Arrow's tensors, as models with an axis for a batch give them, next to a list of something else."""
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(table().reshape(len(IDS), 1, DIM))
+    path.write_bytes(as_parquet({"id": list(IDS), "embeddings": tensors}))
+
+
+def encoded(encoding: str, ids: object = IDS) -> Callable[[Path], None]:
+    """Write ids in an encoding of Parquet's second version, as DuckDB and parquet-mr do."""
+
+    def write(path: Path) -> None:
+        options = {"use_dictionary": False, "column_encoding": {"id": encoding}, "data_page_version": "2.0"}
+        path.write_bytes(as_parquet(frame().assign(id=list(ids)).to_dict("list"), **options))
+
+    return write
+
+
+FORMS = {
+    "index": as_index,
+    "vectors": as_vectors,
+    "fixed vectors": as_fixed_vectors,
+    "tensors": as_tensors,
+    "delta": encoded("DELTA_BYTE_ARRAY"),
+    "delta of lengths": encoded("DELTA_LENGTH_BYTE_ARRAY"),
+    "bytes": encoded("PLAIN", [name.encode() for name in IDS]),
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -98,6 +127,59 @@ def test_usual_forms_of_parquet_are_read(form: str, tmp_path: Path) -> None:
     noted = '1 extra column was ignored: "lat"'
     assert strict.notes == ((noted,) if form == "vectors" else ())
     assert lenient.warnings == ((f"{noted}.",) if form == "vectors" else ())
+
+
+def test_a_list_of_embeddings_is_chosen_by_its_name(tmp_path: Path) -> None:
+    """Other lists are extra columns."""
+    columns = {"bbox": list(table(seed=1)), "embeddings": list(table()), "id": list(IDS)}
+    (tmp_path / "file").write_bytes(as_parquet(columns))
+    (tmp_path / "csv").write_bytes(good())
+    read = read_submission(tmp_path / "file", IDS, DIM)
+    assert read.content_hash == read_submission(tmp_path / "csv", IDS, DIM).content_hash
+    assert read.notes == ('1 extra column was ignored: "bbox"',)
+
+
+def test_a_sample_without_a_vector_is_left_out_by_the_standalone_benchmark(tmp_path: Path) -> None:
+    """The first row may be one; the others keep their values and their numbers in messages."""
+    vectors = [None, [], *table()[2:].tolist()]
+    vectors[5] = [float("nan"), *vectors[5][1:]]
+    (tmp_path / "file").write_bytes(as_parquet({"id": list(IDS), "embedding": vectors}))
+    read = read_embeddings(tmp_path / "file", IDS)
+    assert read.ids == IDS[2:]
+    np.testing.assert_array_equal(read.matrix[4:], table()[6:])
+    assert read.warnings[0].startswith('1 cell is NaN: row 6 (id "s005"), column 0.')
+    assert read.warnings[1] == '2 rows have no embedding: row 1 (id "s000"); row 2 (id "s001"). Left out.'
+    columns = {"id": list(IDS), "embedding": pa.array([None] * len(IDS), pa.list_(pa.float32()))}
+    (tmp_path / "file").write_bytes(as_parquet(columns))
+    with pytest.raises(ParticipantError, match="12 rows have no embedding"):
+        read_embeddings(tmp_path / "file", IDS)
+
+
+def test_uuids_are_ids(tmp_path: Path) -> None:
+    """DuckDB and Arrow store them as 16 bytes; they are written with hyphens."""
+    ids = [uuid.UUID(int=number + 2**100) for number in range(len(IDS))]
+    stored = pa.array([identifier.bytes for identifier in ids], pa.uuid())
+    (tmp_path / "file").write_bytes(as_parquet({"id": stored, "embedding": list(table())}))
+    assert len(read_submission(tmp_path / "file", [*map(str, ids)], DIM).ids) == len(IDS)
+
+
+def test_arrow_opens_a_parquet_file_itself(tmp_path: Path) -> None:
+    """Its threads may outlive a refusal, and would end a process by SIGABRT if they held a Python object while it exits."""
+
+    class Watched(io.FileIO):
+        """Records how often it is read."""
+
+        reads = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            """Count."""
+            self.reads += 1
+            return super().read(size)
+
+    encoded("DELTA_BYTE_ARRAY")(tmp_path / "file")
+    with Watched(tmp_path / "file") as file:
+        read_parquet(file, MatrixBuilder(IDS, DIM, Faults()), max_expanded_bytes=10**6)  # type: ignore[arg-type]
+        assert file.reads == 1
 
 
 @pytest.mark.parametrize("kind", ["i8", "u2"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import random
 import struct
@@ -9,13 +10,17 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, KmsClient, KmsConnectionConfig
 
 from scoring.errors import InfrastructureError, ParticipantError
 from scoring.inputs.faults import CATALOGUE, Faults, shown
 from scoring.inputs.tables import read_submission
+from scoring.printable import printable
 from tests.scoring.inputs.reading_tables import (
     DIM,
     IDS,
@@ -87,6 +92,43 @@ def nan_matrix() -> np.ndarray:
 def parquet_with(**columns: object) -> bytes:
     """Return the good Parquet file with some columns replaced; names without their leading letter c."""
     return as_parquet(COLUMNS | {name.removeprefix("c"): column for name, column in columns.items()})
+
+
+def parquet_with_names(*names: str) -> bytes:
+    """Return a Parquet file with columns of these names: ids, and numbers."""
+    columns = [list(IDS), *(table(dim=len(names))[:, column] for column in range(len(names) - 1))]
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([*map(pa.array, columns)], names=names), buffer)
+    return buffer.getvalue()
+
+
+def encrypted_parquet() -> bytes:
+    """Return a Parquet file of encrypted columns, which anybody may list."""
+
+    class Keys(KmsClient):
+        """Keeps keys as they are."""
+
+        def wrap_key(self, key: bytes, identifier: str) -> bytes:
+            """Return the key."""
+            return base64.b64encode(key)
+
+        def unwrap_key(self, key: bytes, identifier: str) -> bytes:
+            """Return the key."""
+            return base64.b64decode(key)
+
+    configuration = EncryptionConfiguration(
+        footer_key="footer",
+        column_keys={"values": [str(column) for column in range(DIM)]},
+        plaintext_footer=True,
+    )
+    factory = CryptoFactory(lambda _: Keys())
+    properties = factory.file_encryption_properties(KmsConnectionConfig(), configuration)
+    return as_parquet(COLUMNS, encryption_properties=properties)
+
+
+def tensors(values: np.ndarray) -> object:
+    """Return rows as Arrow's tensors."""
+    return pa.FixedShapeTensorArray.from_numpy_ndarray(values)
 
 
 REFUSALS: dict[str, tuple[bytes, str, str]] = {
@@ -378,7 +420,8 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "text of a NumPy number": (with_cell("np.float32(0.1)"), "cells.text", '"np.float32(0.1)"'),
     "error of a spreadsheet": (with_cell("#DIV/0!"), "cells.text", '"#DIV/0!"'),
     "underscores": (with_cell("1_000"), "cells.text", '"1_000"'),
-    "full-width digits": (with_cell("\uff11"), "cells.text", '"U+FF11."'),
+    "full-width digits": (with_cell("\uff11"), "cells.text", '"\uff11"'),
+    "minus sign": (with_cell("\u22120.5"), "cells.text", '"\u22120.5"'),
     "long text": (with_cell("x" * 300), "cells.text", '"' + "x" * 48 + '..."'),
     "endless number": (with_cell("1" * 2_000_000), "cells.range", 'column 1: "' + "1" * 48 + '..."'),
     "open quote before much text": (
@@ -544,7 +587,58 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "columns.type",
         '1 column has the wrong type: column 1 holds "string".',
     ),
-    "parquet nested column": (parquet_with(c1=[[1.0]] * len(IDS)), "columns.type", "column 1 holds"),
+    "parquet nested column": (parquet_with(c1=[[1.0]] * len(IDS)), "columns.type", 'column 1 holds "list<'),
+    "parquet lists of lists": (
+        as_parquet({"id": list(IDS), "embedding": [[row] for row in table().tolist()]}),
+        "columns.type",
+        '1 column has the wrong type: column "embedding" holds "list<element: list<element: double>>". Store ids as text, and values as'
+        " floating-point numbers or as one list of these per row.",
+    ),
+    "parquet structs": (
+        as_parquet({"id": list(IDS), "vector": [{"x": 0.5}] * 12, "name": list(IDS)}),
+        "columns.type",
+        'column "vector" holds "struct<x: double>"; column "name" holds "string"',
+    ),
+    "parquet tensors of two axes": (
+        as_parquet({"id": list(IDS), "emb": tensors(table().reshape(12, 2, 2))}),
+        "columns.type",
+        'column "emb" holds tensors of 2 x 2',
+    ),
+    "parquet two lists": (
+        as_parquet({"id": list(IDS), "vector": list(table()), "bbox": list(table())}),
+        "columns.vectors",
+        'More than one column holds lists of numbers: "vector", "bbox". Keep the one with the embeddings, or name it embedding.',
+    ),
+    "parquet null for a vector": (
+        as_parquet({"id": list(IDS), "embedding": [None, [], *table()[2:].tolist()]}),
+        "rows.no_values",
+        '2 rows have no embedding: row 1 (id "s000"); row 2 (id "s001"). Write a list of numbers in every row.',
+    ),
+    "parquet nothing but null": (
+        as_parquet({"id": list(IDS), "embedding": [None] * 12}),
+        "columns.type",
+        'column "embedding" holds "null"',
+    ),
+    "parquet encrypted columns": (
+        encrypted_parquet(),
+        "parquet.unsupported",
+        "The Parquet file is encrypted, or encoded in a way that is not supported. Write it without encryption, with the default",
+    ),
+    "parquet names twice": (
+        parquet_with_names("id", "0", "1", "2", "3", "3"),
+        "columns.duplicate",
+        '1 numbered column occurs twice: "3". Keep each column once.',
+    ),
+    "parquet lists as ids": (
+        parquet_with(id=[[name] for name in IDS]),
+        "columns.type",
+        'column id holds "list<element: string>"',
+    ),
+    "parquet bytes as ids": (
+        parquet_with(id=[b"\xff" + name.encode() for name in IDS]),
+        "file.encoding",
+        "an id is not text",
+    ),
     "parquet ids of another type": (parquet_with(id=[0.5] * 12), "columns.type", 'column id holds "double"'),
     "parquet null": (
         parquet_with(c2=[None, *table()[1:, 2].tolist()]),
@@ -696,12 +790,11 @@ def test_the_first_three_places_are_named_and_the_rest_counted(tmp_path: Path) -
 @given(text=st.text())
 @settings(max_examples=300)
 def test_quotes_from_the_file_are_harmless(text: str) -> None:
-    """Quotes from any file are short, printable, plain ASCII without markup."""
+    """Quotes from any file are short and printable, and otherwise as they are written."""
     piece = shown(text)
-    assert piece.isascii()
-    assert piece.isprintable()
+    assert printable(piece) == piece
     assert len(piece) <= 53
-    assert not set(piece[1:-1]) & set('<>&"\\`$')
+    assert not text.isprintable() or piece[1:-1].removesuffix("...") in text
 
 
 @pytest.mark.parametrize(
@@ -716,7 +809,7 @@ def test_quotes_from_the_file_are_harmless(text: str) -> None:
     ],
 )
 def test_tricks_in_ids_and_names_are_made_harmless(trick: str, tmp_path: Path) -> None:
-    """Bidirectional marks, markup and escape sequences in ids and column names never reach the message."""
+    """Bidirectional marks and escape sequences in ids and column names never reach the message; ``refused`` checks it."""
     lines = lines_of(good())
     renamed = [f'"{trick}"{line[4:]}' for line in lines[1:]]
     for data in (
@@ -725,8 +818,7 @@ def test_tricks_in_ids_and_names_are_made_harmless(trick: str, tmp_path: Path) -
         from_lines([lines[0], f's000,"{trick}",1,2,3', *lines[2:]]),
         zipped((trick, good()), (trick + "2", good())),
     ):
-        message = refused(data, tmp_path).message
-        assert "script>" not in message
+        refused(data, tmp_path)
 
 
 def test_columns_that_are_ignored_may_hold_lists(tmp_path: Path) -> None:

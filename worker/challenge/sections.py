@@ -61,7 +61,9 @@ class EvalAI(Section):
         600, ge=0.1, le=86400, description="Seconds between comparisons with EvalAI's list of submissions."
     )
     requests_per_minute: int = Field(
-        50, ge=6, description="Calls to EvalAI per minute; EvalAI allows an account 60 in all. An idle worker makes about 14."
+        50,
+        ge=6,
+        description="Calls to EvalAI per minute; EvalAI allows an account 60 in all. An idle worker makes about 14.",
     )
     media_hosts: list[str] = Field(
         [],

@@ -29,7 +29,9 @@ ID_ROWS = (
 )
 VECTOR_NAMES = ("embedding", "embeddings")  # which decide if several columns hold lists of numbers
 MAGIC = b"PAR1"
-UNSUPPORTED = re.compile("not (yet )?(implemented|supported|built)|unsupported|unknown encoding|decrypt", re.IGNORECASE)
+UNSUPPORTED = re.compile(
+    "not (yet )?(implemented|supported|built)|unsupported|unknown encoding|decrypt", re.IGNORECASE
+)
 """What Arrow says of valid files that it cannot read."""
 
 

@@ -212,6 +212,7 @@ def _prepare(organizer: Organizer) -> None:
                 "token": "file:evalai.token",
                 "poll_every": 0.5,
             },
+            "phases": {phase: {"opens": None} for phase in PHASES},
             "submission": {"answer_grid": 0, "disk_reserve_gigabytes": 0.01, "max_megabytes": 10},
             "scoring": {"epochs": 10, "learning_rate": 0.02},
             "leaderboard": {"repository": str(organizer.board), "publish_every": 0.5},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from leaderboard import PhaseRules
 from scoring.documents import is_loopback
@@ -16,6 +17,14 @@ from scoring.protocol import Recipe
 CODENAME = "<codename>"
 """Stands for the phase's codename in the defaults of its keys."""
 Beacon = Literal["drand", "none"]
+
+
+def _utc(value: Any) -> Any:
+    """Return a date, with or without a time, as aware UTC; YAML has read it already, unless it is quoted."""
+    if value is None:
+        return None
+    read = datetime.fromisoformat(str(value))
+    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
 
 
 class Section(BaseModel):
@@ -90,7 +99,7 @@ class EvalAI(Section):
 
 
 class PhaseTasks(Section):
-    """What a phase's submissions are scored on, and what EvalAI calls it."""
+    """What a phase's submissions are scored on, what EvalAI calls it, and when it opens."""
 
     split: str = Field(
         f"{CODENAME}_split", min_length=1, description="Codename of the dataset split at EvalAI."
@@ -107,6 +116,15 @@ class PhaseTasks(Section):
         description="Public ids, one per line; a submission must have a row for each.",
     )
     folds: int = Field(40, ge=1, description="Folds (random train/test splits) per task.")
+    opens: Annotated[datetime | None, BeforeValidator(_utc)] = Field(
+        None,
+        description="When the phase opens for participants, UTC, such as `2026-12-12 00:00:00`. Their files that come earlier are scored"
+        " then; the hosts' own are scored at once. `null`: as soon as EvalAI accepts files.",
+    )
+
+    def opens_later(self, now: datetime) -> bool:
+        """Return whether the files of participants still wait for the opening."""
+        return self.opens is not None and now < self.opens
 
 
 class Phase(PhaseRules, PhaseTasks):

@@ -182,6 +182,7 @@ Before launch:
   1. Replace the examples in {directory}/tasks and {directory}/ids: put one label file per task into {directory}/tasks/PHASE, called
      NAME__regr.csv or NAME__cls.csv (columns id,label), and the public ids into {directory}/ids/PHASE.txt, one per line.
   {missing} {config}. The challenge's pages on EvalAI link to it.
+     Check when each phase opens for participants (`opens`).
   3. Edit the texts and dates in {directory}/bundle, run `neuco-worker bundle {folder}` to pack them, and upload bundle.zip to EvalAI.
   4. Enter the challenge's number and queue in {config}. After the upload, the number is in the address of the
      challenge's page, and the queue is in its Manage tab.

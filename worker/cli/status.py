@@ -65,6 +65,7 @@ class Status:
         states: How many submissions are in each state.
         waiting: Submissions whose participants wait for an answer; a new answer after a rescore is none of them.
         oldest_waiting_s: Age of the oldest of them in seconds, by its submission time.
+        waiting_for: What they wait for: pk to reason, the oldest first.
         held: Submissions on hold for a person: pk to reason.
         retried: Submissions that wait for the next try after a failed call, download or evaluation.
         owed: Rows of the outbox.
@@ -85,6 +86,7 @@ class Status:
     states: dict[str, int]
     waiting: int
     oldest_waiting_s: float | None
+    waiting_for: dict[int, str]
     held: dict[int, str | None]
     retried: Sequence[int]
     owed: int
@@ -105,6 +107,7 @@ def _read_status(session: OrganizerSession) -> Status:
     from worker.fairness import commitments
     from worker.fairness.draws import waiting as waiting_for
     from worker.fetching.housekeeping import below_reserve
+    from worker.intake.waiting import reasons
     from worker.runtime.storage import fault
     from worker.state import ACTIVE, OutboxKind
 
@@ -120,7 +123,8 @@ def _read_status(session: OrganizerSession) -> Status:
             None if (text := tx.fact(name)) is None else datetime.fromisoformat(text)
             for name in ("polled_at", "reconciled_at", "pushed_at")
         )
-    waiting = [row for row in active if row.remote_status != "finished"]
+        waiting = [row for row in active if row.remote_status != "finished"]
+        waits = reasons(tx, configuration, waiting, now)
     since = [row.submitted_at or row.first_seen_at for row in waiting]
     retried = {row.pk for row in active if row.tries > 0 and row.hold is None}
     retried |= {call.submission for call in owed if call.kind is OutboxKind.POST and call.tries > 0}
@@ -133,6 +137,7 @@ def _read_status(session: OrganizerSession) -> Status:
         states=states,
         waiting=len(waiting),
         oldest_waiting_s=(now - min(since)).total_seconds() if since else None,
+        waiting_for=waits,
         held={row.pk: row.hold_reason or row.hold for row in active if row.hold is not None},
         retried=sorted(retried),
         owed=len(owed),
@@ -210,6 +215,8 @@ def _page(title: str, state: Status) -> list[RenderableType]:
 
 def _rows(state: Status) -> list[tuple[str, str]]:
     """Return the names and values of the table."""
+    from worker.intake.waiting import summary
+
     now, leader = state.now, state.leader
     expires, oldest_s = state.token_expires, state.oldest_waiting_s
     oldest = "" if oldest_s is None else f", the oldest for {timedelta(seconds=round(oldest_s))}"
@@ -226,6 +233,7 @@ def _rows(state: Status) -> list[tuple[str, str]]:
         )
         for draw in state.awaited
     ]
+    waits = [("They wait", summary(state.waiting_for))] if state.waiting_for else []
     return [
         ("Worker", worker),
         (
@@ -233,6 +241,7 @@ def _rows(state: Status) -> list[tuple[str, str]]:
             ", ".join(f"{count} {name}" for name, count in sorted(state.states.items())) or "none yet",
         ),
         ("Waiting for an answer", f"{state.waiting}{oldest}"),
+        *waits,
         *awaited,
         ("On hold", ", ".join(str(pk) for pk in state.held) or "none"),
         ("To send to EvalAI", count_of(state.owed, "call")),

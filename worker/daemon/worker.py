@@ -26,14 +26,16 @@ from worker.fetching.housekeeping import HOUSEKEEPING, remove_old_files
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
 from worker.intake.hosts import HOSTS
+from worker.intake.phases import PHASES
 from worker.intake.queue import POLL
 from worker.intake.reading import RECENT, RECONCILE
+from worker.intake.waiting import is_early
 from worker.publishing import DRAWS, BeaconFetcher, Publishing
 from worker.runtime import storage
 from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction
 
-JOBS = (POLL, RECENT, RECONCILE, HOSTS, DRAWS, HOUSEKEEPING)
+JOBS = (POLL, RECENT, RECONCILE, PHASES, HOSTS, DRAWS, HOUSEKEEPING)
 """The regular jobs."""
 
 
@@ -168,9 +170,11 @@ class Worker:
                 self.context.log.error(error.sentence, event_key=error.code)
 
     def waiting(self, now: datetime) -> Waiting:
-        """Count what is left to do."""
+        """Count what is left to do; nothing is owed before a phase opens."""
+        configuration = self.context.configuration
         with self.context.store.read() as tx:
-            active, owed, mode = tx.submissions(ACTIVE), tx.owed(), tx.fact("mode")
+            active = [row for row in tx.submissions(ACTIVE) if not is_early(configuration, row, now)]
+            owed, mode = tx.owed(), tx.fact("mode")
         late = {row.submission for row in owed if row.tries > 0}
         stuck = {row.pk for row in active if row.hold is not None or row.tries > 0 or row.pk in late}
         held_back = {State.FETCHED, State.SCORING} if mode == "pause" else set()

@@ -199,6 +199,7 @@ class Phase(Described):
     challenge_pk: Annotated[Integer, Field(alias="challenge")]
     end_date: OptionalMoment = None
     is_active: UsualFlag = True
+    is_public: UsualFlag = True
     disable_logs: Flag = False
     is_submission_paused: Flag = False
     max_submissions_per_day: OptionalInteger = None

@@ -6,4 +6,4 @@ decides how its row changes.
 
 from worker.intake.stage import Intake
 
-__all__ = ["Intake", "changes", "hosts", "queue", "reading", "session"]
+__all__ = ["Intake", "changes", "hosts", "phases", "queue", "reading", "session", "waiting"]

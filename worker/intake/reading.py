@@ -15,11 +15,11 @@ from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Submission
 from worker.fetching import uploads
-from worker.intake import facts
+from worker.intake import facts, waiting
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.session import Remote, Session, phase_faults, read_remote
-from worker.state import AT_EVALAI, OutboxKind, SubmissionRow, Transaction
+from worker.state import OutboxKind, SubmissionRow, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, because anybody may edit them
@@ -90,7 +90,6 @@ class Connect(Call[Remote]):
         Raises:
             OrganizerError: If the configuration names a phase that EvalAI does not have.
         """
-        tx.set_fact(AT_EVALAI, result.terms)  # the next push publishes it
         for fault in phase_faults(self._context.configuration, result.phases):
             raise fault
 
@@ -230,6 +229,7 @@ class Reconcile(ListSubmissions):
         tx.set_fact("reconciled_at", now.isoformat())
         facts.count_lost(tx, result, now=now)
         uploads.tell_of_old(tx, now=now)
+        waiting.tell(tx, self._context.configuration, now=now)
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
         """Note when it was done."""

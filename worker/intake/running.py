@@ -18,6 +18,7 @@ from worker.fairness import commitments, draws
 from worker.fetching.stage import next_in_turn
 from worker.intake.answering import defer
 from worker.intake.calls import Call
+from worker.intake.waiting import is_early
 from worker.runtime import NotDue
 from worker.state import Attempt, State, SubmissionRow, Transaction
 
@@ -29,7 +30,7 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
     if not waiting or tx.fact("mode") == "pause":
         return None
     undrawn = draws.waiting(commitments.public(tx))  # phases whose splits still wait for a public value
-    waiting = [row for row in waiting if row.phase not in undrawn]
+    waiting = [row for row in waiting if row.phase not in undrawn and not is_early(configuration, row, now)]
     begun = tx.open_attempts(Attempt.EVALUATE)
     running = [
         row

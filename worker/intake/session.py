@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
-from worker.evalai import Client, Phase, PhaseSplit
+from worker.evalai import Client, PhaseSplit
 from worker.state import SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
@@ -48,9 +46,6 @@ class Session:
         return self.call_ended_at if row.read_at == self.call_began_at else row.read_at
 
 
-UNLIMITED = 100_000  # EvalAI's default for each limit
-
-
 @dataclass(frozen=True, kw_only=True)
 class Remote:
     """What EvalAI says of our challenge; read at the start and after a reload.
@@ -59,13 +54,11 @@ class Remote:
         phases: Phase pk to codename, for all phases of the challenge.
         silent: Phases whose logs the host has disabled; EvalAI would store logs all the same, so the worker sends none.
         host_team_pk: The host team.
-        terms: Codename to the deadline and the limits of a phase, as JSON.
     """
 
     phases: Mapping[int, str]
     silent: frozenset[int]
     host_team_pk: int | None
-    terms: str
 
 
 def read_remote(client: Client, configuration: Configuration) -> Remote:
@@ -93,18 +86,7 @@ def read_remote(client: Client, configuration: Configuration) -> Remote:
         phases=phases,
         silent=frozenset(phase.pk for phase in listed if phase.disable_logs),
         host_team_pk=challenge.host_team_pk,
-        terms=json.dumps({phase.codename: _terms(phase) for phase in listed}),
     )
-
-
-def _terms(phase: Phase) -> dict[str, Any]:
-    limits = {
-        "per_day": phase.max_submissions_per_day,
-        "per_month": phase.max_submissions_per_month,
-        "in_all": phase.max_submissions,
-    }
-    limited = {name: limit for name, limit in limits.items() if limit is not None and limit < UNLIMITED}
-    return limited if phase.end_date is None else {**limited, "ends_at": phase.end_date.isoformat()}
 
 
 def split_faults(

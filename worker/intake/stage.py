@@ -2,11 +2,11 @@
 
 What is due is read from the database at each step. The first listing of the whole challenge comes before everything else. After that
 the order is: lookups of authors of scored submissions, answers, the submission that is scored next, new facts, lookups of other
-authors, the whole listing, the latest submissions, deletions, the queue. Messages are only hints: one listing has the facts of
+authors, the whole listing, the latest submissions, the phases, deletions, the queue. Messages are only hints: one listing has the facts of
 all submissions, so known submissions are scored and answered first, and the queue gets the calls that are left.
 
-An idle worker makes about 14 calls a minute with the default settings: 12 to the queue, 2 for the latest submissions, and one in ten
-minutes for the whole listing. The budget keeps everything together within its limit.
+An idle worker makes about 14 calls a minute with the default settings: 12 to the queue, 2 for the latest submissions, and three in
+ten minutes for the whole listing, the challenge and its phases. The budget keeps everything together within its limit.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from worker.evalai import Budget, Client
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import Hosts
+from worker.intake.phases import PHASES, ReadPhases
 from worker.intake.queue import POLL, DeleteMessage, ReceiveMessage
 from worker.intake.reading import (
     RECENT,
@@ -150,6 +151,7 @@ class Intake:
             or self._hosts.next_call(tx, now)
             or self._reconcile(tx, now)
             or self._recent(tx, now)
+            or self._phases(now)
             or self._deletion(tx, now)
             or self._poll(tx, now)
         )
@@ -259,6 +261,10 @@ class Intake:
         ):
             return None
         return ListSubmissions(self._context, self.session, since=tx.last_submitted_at())
+
+    def _phases(self, now: datetime) -> Call[Any] | None:
+        due = self._timetable.due(PHASES) and self.calls.due(ReadPhases.name, now)
+        return ReadPhases(self._context) if due else None
 
     def _deletion(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         due = [owed for owed in tx.owed(OutboxKind.DELETE) if not self._waits(owed, now)]

@@ -49,8 +49,8 @@ def write_sources(folder: Path, configuration: Configuration, *, now: datetime) 
 def sources(configuration: Configuration, *, now: datetime) -> dict[str, bytes]:
     """Return the bundle's sources by path: YAML, pages, placeholders, logo and evaluation script.
 
-    Codenames, metrics, dimension and decimals come from the configuration. The dates are a proposal: for participants, phases of four
-    weeks, one after another.
+    Codenames, metrics, dimension, decimals and the days of the openings come from the configuration. The other dates are a proposal: for
+    participants, phases of four weeks.
 
     Args:
         configuration: The challenge.
@@ -89,11 +89,11 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> list[dict[s
     """Propose dates and the limits of 2025: ten submissions a day, and three in total in the last of several phases.
 
     At EvalAI, every phase begins with the challenge, so that hosts can submit to each before EvalAI's approval. It is opened for
-    participants by making it public, which the first phase is from the beginning. Times are UTC text in EvalAI's format.
+    participants by making it public. Times are UTC text in EvalAI's format.
     """
     phases = []
     for number, (codename, phase) in enumerate(configuration.phases.items()):
-        opens = _midnight(now) + timedelta(days=DAYS_UNTIL_OPENING, weeks=PHASE_WEEKS * number)
+        opens = phase.opens or proposed_opening(number, now)
         limited = 0 < number == len(configuration.phases) - 1
         phases.append(
             {
@@ -103,7 +103,6 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> list[dict[s
                 "metric": phase.metric,
                 "opens": _evalai_time(opens),
                 "end": _evalai_time(opens + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
-                "is_public": number == 0,
                 "per_day": IN_ALL if limited else PER_DAY,
                 "per_month": IN_ALL if limited else PER_MONTH,
                 "total": IN_ALL if limited else UNLIMITED,
@@ -115,6 +114,11 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> list[dict[s
             }
         )
     return phases
+
+
+def proposed_opening(number: int, now: datetime) -> datetime:
+    """Propose when a phase opens for participants, by its place among the phases: one after another, from two weeks after now."""
+    return _midnight(now) + timedelta(days=DAYS_UNTIL_OPENING, weeks=PHASE_WEEKS * number)
 
 
 def which_counts(phase: Phase) -> str:

@@ -17,8 +17,9 @@ from worker.challenge.setups import not_recorded, read_record
 from worker.evaluation.answers import Answer
 from worker.fairness.membership import is_baseline
 from worker.fairness.register import LATEST, RegisterFold, disqualified_teams, submission_facts
+from worker.intake import waiting
 from worker.organizer.session import OrganizerSession
-from worker.state import State, SubmissionRow, Transaction
+from worker.state import ACTIVE, State, SubmissionRow, Transaction
 
 HELD = "held"
 
@@ -33,6 +34,7 @@ class ListedSubmission:
         counts: Whether the last board shows it.
         baseline: Whether it is the organizers' own, under a name that the rules list.
         disqualified: Why it is disqualified, or its team; None if neither is.
+        waits_for: What it waits for; None if it needs no answer.
     """
 
     row: SubmissionRow
@@ -40,6 +42,7 @@ class ListedSubmission:
     counts: bool
     baseline: bool
     disqualified: str | None
+    waits_for: str | None
 
     @property
     def kind(self) -> str | None:
@@ -56,6 +59,8 @@ class ListedSubmission:
             notes.append(f"held: {row.hold_reason or row.hold} ({row.hold})")
         if row.tries and row.not_before is not None:
             notes.append(f"{count_of(row.tries, 'failed attempt')}, next at {row.not_before:%H:%M:%S} UTC")
+        if self.waits_for not in (None, waiting.ITS_TURN) and not notes:
+            notes.append(f"waits for {self.waits_for}")
         if self.disqualified is not None:
             notes.append(f"disqualified: {self.disqualified}")
         if row.superseded_by is not None:
@@ -84,6 +89,7 @@ class ListedSubmission:
             "hold_reason": row.hold_reason,
             "next_try_at": row.not_before.isoformat() if row.tries and row.not_before else None,
             "tries": row.tries,
+            "waits_for": self.waits_for,
             "disqualified": self.disqualified,
             "rerun_as": row.superseded_by,
         }
@@ -115,6 +121,7 @@ def submissions(
         boards = [from_json(text) for name in phases if (text := tx.newest_board(name)) is not None]
         counted = {standing.submission for board in boards for standing in board.standings}
         records, teams = {name: read_record(tx, name) for name in phases}, disqualified_teams(tx)
+        waits = waiting.reasons(tx, session.configuration, tx.submissions(ACTIVE), session.now)
         return [
             ListedSubmission(
                 row=row,
@@ -122,6 +129,7 @@ def submissions(
                 counts=row.pk in counted,
                 baseline=_is_baseline(row, records.get(row.phase or "")),
                 disqualified=row.excluded or teams.get(row.team_key or 0),
+                waits_for=waits.get(row.pk),
             )
             for row in tx.submissions(states, phase=phase)
             if (state != HELD or row.hold is not None) and (team is None or _is_of(row, team))

@@ -15,7 +15,7 @@ from scoring.errors import OrganizerError
 from worker.challenge.configuration import CODENAME, EXAMPLE_REPOSITORY, Configuration, github_pages, load
 from worker.challenge.sections import Beacon
 from worker.organizer import shipped
-from worker.organizer.bundle import pack, write_sources
+from worker.organizer.bundle import pack, proposed_opening, write_sources
 from worker.organizer.bundle_check import bundle_faults
 from worker.organizer.configuration_text import scalar
 
@@ -91,7 +91,7 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     check_free(directory)
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "challenge.yaml"
-    path.write_text(new_configuration(new), encoding="utf-8")
+    path.write_text(new_configuration(new, now=now), encoding="utf-8")
     try:
         configuration = load(path)
     except OrganizerError:
@@ -173,11 +173,11 @@ def _write_secret(path: Path) -> None:
         file.write(secrets.token_hex(32) + "\n")
 
 
-def new_configuration(new: NewChallenge) -> str:
+def new_configuration(new: NewChallenge, *, now: datetime) -> str:
     """Return a configuration with only the keys that an organizer decides.
 
-    It proposes rules against climbing by repeated submissions: the Ladder, and no values before the end in the last of several phases.
-    SECURITY.md has the measurements behind these proposals.
+    It proposes days for the openings, and rules against climbing by repeated submissions: the Ladder, and no values before the end in the
+    last of several phases. SECURITY.md has the measurements behind these rules.
     """
     import jinja2
 
@@ -192,6 +192,7 @@ def new_configuration(new: NewChallenge) -> str:
         shipped("config/new-challenge.yaml.j2").read_text(encoding="utf-8")
     ).render(
         new=new,
+        opens=[proposed_opening(number, now) for number in range(len(new.phases))],
         schema=SCHEMA,
         queue=EXAMPLE_QUEUE,
         repository=new.repository or EXAMPLE_REPOSITORY,

@@ -412,7 +412,7 @@ MISCONFIGURED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("evalai.launch", "The challenge begins", "challenge", {"start_date": SOON}),
     ("evalai.launch", "addresses in a list", "phase", {"allowed_email_ids": ["a@example.org"]}),
     ("evalai.launch", "which ended on", "phase", {"end_date": LONG_AGO}),
-    ("evalai.launch", "although it begins only", "phase", {"start_date": SOON}),
+    ("evalai.launch", "although it opens only", "phase", {"start_date": SOON}),
     ("evalai.phase_settings", "has paused phase dev", "phase", {"is_submission_paused": True}),
     ("evalai.phase_settings", "disable_logs", "phase", {"disable_logs": True}),
     ("evalai.phase_settings", "private by default", "phase", {"is_submission_public": False}),

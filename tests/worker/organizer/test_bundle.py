@@ -68,11 +68,14 @@ def test_the_yaml_follows_the_configuration(made: Path) -> None:
     assert written["remote_evaluation"] is True
     assert (dev["max_submissions_per_day"], dev["max_submissions"]) == (10, bundle.UNLIMITED)
     assert last["max_submissions"] == 3
-    # before the approval, hosts submit to every phase; participants enter a later phase once it is made public
+    # before the approval, hosts submit to every phase; participants enter a phase once it is made public
     assert {phase["start_date"] for phase in written["challenge_phases"]} == {written["start_date"]}
     ends = [dev["end_date"], last["end_date"]]
     assert written["start_date"] < NOW.replace(tzinfo=None) < ends[0] < ends[1] == written["end_date"]
-    assert (dev["is_public"], last["is_public"]) == (True, False)
+    assert (dev["is_public"], last["is_public"]) == (False, False)
+    texts = contents(made / "bundle.zip")
+    for codename, phase in configuration.phases.items():
+        assert f"{phase.opens:%Y-%m-%d %H:%M:%S} to " in texts[f"phase_{codename}.html"].decode()
     assert not any(
         split["show_leaderboard_by_latest_submission"] for split in written["challenge_phase_splits"]
     )

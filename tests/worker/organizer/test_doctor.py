@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -120,6 +121,21 @@ def test_a_later_phase_that_waits_is_in_order_while_another_one_is_open(challeng
     challenge.evalai.set_phase("dev", is_public=False)
     dev, last = problems(challenge.look(*EVALAI))["evalai.launch"]
     assert ("phase dev only from hosts" in dev, "phase eval yet" in last) == (True, True)
+
+
+def test_before_the_opening_no_phase_is_public_and_after_it_each_must_be(challenge: FaultyChallenge) -> None:
+    """By the day in the configuration; a phase that is public too early is named, too."""
+    challenge.prepare = lambda evalai: evalai.set_phase("dev", is_public=False)
+    opens = datetime.now(UTC) + timedelta(days=1)
+    challenge.change({"phases": {"dev": {"opens": opens}}})
+    assert problems(challenge.examine("evalai.launch")) == {}
+    challenge.ahead = timedelta(days=2)
+    (finding,) = challenge.look("evalai.launch").at(Level.FAIL)[0].findings
+    assert ("only from hosts" in finding.sentence, f"{opens:%Y-%m-%d}" in finding.cure) == (True, True)
+    challenge.ahead = timedelta()
+    challenge.evalai.set_phase("dev", is_public=True)
+    (sentence,) = problems(challenge.look("evalai.launch"))["evalai.launch"]
+    assert "although it opens only on" in sentence
 
 
 def test_what_was_read_is_compared_although_a_later_call_fails(challenge: FaultyChallenge) -> None:

@@ -51,13 +51,14 @@ def test_init_makes_a_challenge_that_loads(tmp_path: Path) -> None:
         (folder / "challenge.yaml").read_text(encoding="utf-8"),
         load(folder / "challenge.yaml"),
     )
-    assert len([line for line in text.splitlines() if line.strip() and not line.startswith("#")]) <= 20
+    assert len([line for line in text.splitlines() if line.strip() and not line.startswith("#")]) <= 21
     assert not [word for word in ("2465", "Embed2Scale", str(shipped("config"))) if word in text]
     (schema,) = re.findall(r"\$schema=(\S+)$", text, re.MULTILINE)
     written = json.loads((folder / schema).read_text(encoding="utf-8"))
     assert written == Configuration.model_json_schema()
     assert "required" not in written["$defs"]["Phase"]
     dev, last = configuration.phases.values()
+    assert NOW < dev.opens < last.opens
     assert (dev.selection, dev.ladder_step, dev.shown) == ("ladder", 0.5, "at_once")
     assert (last.selection, last.shown, last.eligible_if_scored_in) == ("last", "at_end", "dev")
     for phase in configuration.phases.values():
@@ -92,7 +93,7 @@ def test_any_plan_becomes_its_configuration(title: str, phases: dict[str, int], 
     """Values are kept exactly, whatever YAML would make of them."""
     assume(len({name.casefold() for name in phases}) == len(phases))
     new = scaffold.NewChallenge(title=title, phases=phases, dim=dim)
-    configuration = Configuration.model_validate(yaml.safe_load(scaffold.new_configuration(new)))
+    configuration = Configuration.model_validate(yaml.safe_load(scaffold.new_configuration(new, now=NOW)))
     assert configuration.challenge.title == title
     assert configuration.submission.embedding_dim == dim
     assert [(name, phase.folds) for name, phase in configuration.phases.items()] == list(phases.items())

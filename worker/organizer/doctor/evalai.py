@@ -127,9 +127,11 @@ def challenge(evalai: EvalAI) -> Iterator[Finding]:
 
 def launch(evalai: EvalAI) -> Iterator[Finding]:
     """Say what is missing until participants can submit, and compare the dates with now."""
-    now, phases = evalai.local.clock(), evalai.configured.values()
-    yield from each([_ended(evalai.behind_queue, now), *(_begins(phases, phase, now) for phase in phases)])
-    yield from each(_admits(phase) for phase in phases)
+    now, phases = evalai.local.clock(), evalai.configured
+    opens = {codename: evalai.configuration.phases[codename].opens for codename in phases}
+    begins = [_begins(phases.values(), phase, opens[codename], now) for codename, phase in phases.items()]
+    yield from each([_ended(evalai.behind_queue, now), *begins])
+    yield from each(_admits(phase) for phase in phases.values())
     page = evalai.page
     yield from each([*(setting.compare(page) for setting in LAUNCH), _begun(page, now), _domains(page)])
 
@@ -165,9 +167,16 @@ def _admits(phase: Told) -> Iterator[Finding]:
         )
 
 
-def _begins(phases: Iterable[Told], phase: Told, now: datetime) -> Iterator[Finding]:
-    """Compare the dates of a phase with now, and with whether it is public; one that waits is in order while another one is open."""
-    public = phase.flag("is_public")
+def _begins(phases: Iterable[Told], phase: Told, opens: datetime | None, now: datetime) -> Iterator[Finding]:
+    """Compare the dates of a phase with now, and with whether it is public; one that waits is in order while another one is open.
+
+    Args:
+        phases: All phases.
+        phase: This one.
+        opens: When it opens for participants by the configuration; None if that does not say.
+        now: The time.
+    """
+    public, early = phase.flag("is_public"), opens is not None and now < opens
     ended = [end for end in phase.moments("end_date") if end <= now]
     later = [start for start in phase.moments("start_date") if start > now]
     is_open = any(_is_open(other, now) for other in phases)
@@ -176,20 +185,23 @@ def _begins(phases: Iterable[Told], phase: Told, now: datetime) -> Iterator[Find
             f"EvalAI accepts no more submissions to {phase.name}, which ended on {end:{MINUTE}} UTC.",
             "Move its end date on EvalAI, unless it was meant to end then.",
         )
+    if public and (early or later):
+        yield warn(
+            f"EvalAI shows {phase.name} to everybody (is_public), although it opens only on {opens if early else later[0]:{MINUTE}} UTC.",
+            "Unset is_public on EvalAI until that day. The worker scores what participants send before `opens` only then.",
+        )
+        return
     for start in later:
         sentence = f"EvalAI accepts no submissions to {phase.name} yet, which begins on {start:{MINUTE}} UTC."
         cure = "Leave it if that is intended. Hosts cannot send a baseline to it either, and the approval needs one in every phase."
-        if public:
-            yield warn(
-                f"EvalAI shows the description of {phase.name} to everybody (is_public), although it begins only on {start:{MINUTE}} UTC.",
-                "Unset is_public on EvalAI until that day.",
-            )
-        else:
-            yield note(f"{sentence} {cure}") if is_open else warn(sentence, cure)
-    if not public and not later:
-        sentence = f"EvalAI accepts submissions to {phase.name} only from hosts, because it is not public (is_public)."
-        cure = "Make it public on EvalAI on the day on which it begins for participants."
         yield note(f"{sentence} {cure}") if is_open else warn(sentence, cure)
+    if not (public or later or early):
+        sentence = f"EvalAI accepts submissions to {phase.name} only from hosts, because it is not public (is_public)."
+        if opens is None:
+            cure = "Make it public on EvalAI on the day on which it opens for participants, and enter that day as `opens`."
+            yield note(f"{sentence} {cure}") if is_open else warn(sentence, cure)
+        else:
+            yield fail(sentence, f"Make it public on EvalAI: by `opens`, it opened on {opens:{MINUTE}} UTC.")
 
 
 def _is_open(phase: Told, now: datetime) -> bool:

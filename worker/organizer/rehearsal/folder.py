@@ -117,6 +117,7 @@ def prepare(
             "tasks": str(configuration.path(phase.tasks)),
             "ids": str(configuration.path(phase.ids)),
             "folds": phase.folds if folds is None else min(folds, phase.folds),
+            "opens": None,
         }
     document["submission"] |= {"answer_grid": 0, "disk_reserve_gigabytes": 0}
     document["leaderboard"] |= {

@@ -1,0 +1,90 @@
+"""Before a phase opens, only hosts' submissions are scored; participants' files wait for the day. A phase that stays shut is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.challenge.configuration import load
+from worker.sandbox import ManualClock
+from worker.state import State
+
+DAY = timedelta(days=1)
+OPENING = DAY.total_seconds()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The commands have the real time."""
+    return ManualClock(datetime.now(UTC))
+
+
+@pytest.fixture
+def opening(harness: Harness) -> Harness:
+    """A challenge whose phase dev opens tomorrow by the configuration."""
+    assert harness.clock is not None
+    harness.configure({"phases": {"dev": {"opens": harness.clock.now() + DAY}}})
+    return harness
+
+
+@pytest.fixture
+def worker(opening: Harness) -> Iterator[StepWorker]:
+    """A worker on it."""
+    with opening.worker() as worker:
+        yield worker
+
+
+def day(harness: Harness) -> str:
+    """Return the day of the opening, as it is shown."""
+    return f"{load(harness.path).phases['dev'].opens:%Y-%m-%d %H:%M} UTC"
+
+
+def listed(harness: Harness, pk: int) -> dict[str, object]:
+    """Return what `submissions` shows of a submission."""
+    rows = json.loads(harness.command("submissions", "--json").stdout)["submissions"]
+    return next(row for row in rows if row["number"] == pk)
+
+
+def test_a_file_that_comes_before_the_opening_is_scored_then(opening: Harness, worker: StepWorker) -> None:
+    """It is fetched, waits, and says so; the hosts' own is answered at once, and the worker has nothing to do."""
+    early = opening.submit("A", embeddings(0))
+    own = opening.submit("host", embeddings(1), method_name="Baseline mean embeddings")
+    later = opening.submit("A", embeddings(1), phase="eval")
+    worker.drive(lambda: opening.status(own) == opening.status(later) == "finished" and not worker.step())
+    worker.wait(60)
+    assert (worker.state(early), opening.status(early)) == (State.FETCHED, "submitted")
+    assert worker.daemon.waiting(worker.clock.now()).nothing
+    reason = f"the opening of phase dev on {day(opening)}"
+    assert listed(opening, early)["waits_for"] == reason
+    assert f"1 for {reason}, the oldest is {early}" in opening.command("status", COLUMNS="200").stdout
+    worker.clock.advance(OPENING)
+    worker.finish(early)
+    assert listed(opening, early)["waits_for"] is None
+
+
+def test_an_earlier_opening_counts_from_the_reload_on(opening: Harness, worker: StepWorker) -> None:
+    """The day is a setting, and no rule of the board."""
+    early = opening.submit("A", embeddings(0))
+    worker.drive(lambda: worker.states().get(early) == "fetched")
+    opening.configure({"phases": {"dev": {"opens": None}}})
+    worker.reload()
+    worker.finish(early)
+
+
+def test_a_phase_that_should_be_open_and_is_not_is_told(opening: Harness, worker: StepWorker) -> None:
+    """Not before the day; and the alert ends when participants can submit."""
+    opening.evalai.set_phase("dev", is_public=False)
+    worker.drive()
+    assert worker.alerts() == set()
+    worker.advance(OPENING)
+    assert worker.alerts() == {"phase.not_open"}
+    assert f"opened on {day(opening)}" in opening.command("status").stdout
+    opening.evalai.set_phase("dev", is_public=True, start_date=worker.clock.now() + DAY)
+    worker.wait(30)
+    assert worker.alerts() == {"phase.not_open"}
+    worker.advance(OPENING)
+    assert worker.alerts() == set()

@@ -1,0 +1,69 @@
+"""What unanswered submissions wait for: the opening of their phase, the end of a pause, a public random value, a person, or another try.
+
+EvalAI cancels what has waited for two weeks, in all challenges, so nothing may wait that long without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+
+from scoring.printable import count_of
+from worker.challenge.configuration import Configuration
+from worker.fairness import commitments, draws
+from worker.state import ACTIVE, State, SubmissionRow, Transaction
+
+TOO_LONG = timedelta(days=3)
+ALERT = "waiting"
+ITS_TURN = "its turn"
+
+
+def is_early(configuration: Configuration, row: SubmissionRow, now: datetime) -> bool:
+    """Return whether a participant's submission waits for the opening of its phase; the hosts' own ones do not wait."""
+    phase = configuration.phases.get(row.phase or "")
+    return phase is not None and phase.opens_later(now) and not row.own
+
+
+def reasons(
+    tx: Transaction, configuration: Configuration, rows: Iterable[SubmissionRow], now: datetime
+) -> dict[int, str]:
+    """Return what unanswered submissions wait for, by pk, in their order."""
+    paused, undrawn = tx.fact("mode") == "pause", draws.waiting(commitments.public(tx))
+    return {row.pk: _reason(configuration, row, now, paused=paused, undrawn=undrawn) for row in rows}
+
+
+def _reason(
+    configuration: Configuration, row: SubmissionRow, now: datetime, *, paused: bool, undrawn: Collection[str]
+) -> str:
+    if row.hold is not None:
+        return "the organizers (on hold)"
+    if row.state is State.FETCHED and is_early(configuration, row, now):
+        return f"the opening of phase {row.phase} on {configuration.phases[row.phase or ''].opens:%Y-%m-%d %H:%M} UTC"
+    if row.state is State.FETCHED and row.phase in undrawn:
+        return f"the public random value of phase {row.phase}"
+    if row.state in (State.FETCHED, State.SCORING) and paused:
+        return "the end of the pause (`neuco-worker challenge pause --undo`)"
+    return "another try after a failure" if row.tries else ITS_TURN
+
+
+def summary(waits: Mapping[int, str]) -> str:
+    """Say how many submissions wait for what, and which is the oldest of each."""
+    by_reason: dict[str, list[int]] = {}
+    for pk, reason in waits.items():
+        by_reason.setdefault(reason, []).append(pk)
+    return "; ".join(f"{len(pks)} for {reason}, the oldest is {pks[0]}" for reason, pks in by_reason.items())
+
+
+def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> None:
+    """Raise one alert about everything that has waited for days; resolve it when nothing has."""
+    old = [
+        row for row in tx.submissions(ACTIVE) if row.posted is None and now - row.first_seen_at >= TOO_LONG
+    ]
+    if not old:
+        tx.resolve_alert(ALERT)
+        return
+    text = (
+        f"{count_of(len(old), 'submission has', 'submissions have')} waited for more than three days:"
+        f" {summary(reasons(tx, configuration, old, now))}. EvalAI cancels what has waited for 14 days."
+    )
+    tx.raise_alert(ALERT, "submission.waiting", text, now=now)

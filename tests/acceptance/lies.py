@@ -497,12 +497,12 @@ LIES: dict[str, Lie] = {
     "the winner is disqualified": Lie(
         take_off(removed="too late"),
         words="of A was disqualified on 2023-09-1",
-        receipt="it was disqualified (too late)",
+        receipt="the organizers disqualified it on 2023-09-1",
     ),
     "the winner's team is disqualified": Lie(
         disqualify("A"),
         words="team A was disqualified with all its submissions on 2023-09-1",
-        receipt="it was disqualified (too late)",
+        receipt="the organizers disqualified its team with all its submissions on 2023-09-1",
     ),
     "the winner's answer is taken back": Lie(
         take_off(answered=False),

@@ -1,4 +1,4 @@
-"""One long honest challenge with many changes, in which verify contradicts only the receipts of disqualified submissions."""
+"""One long honest challenge with many changes, in which verify contradicts nothing, and no receipt."""
 
 from __future__ import annotations
 
@@ -48,6 +48,10 @@ ANSWERS = {
     "eval E": "without a rank (out of competition)",
     "late": "by the rules, the best one counts",
     "too late": "is on no board: the board was closed on",
+    "C1": "the organizers disqualified it on",
+    "C1 again": "the organizers disqualified it on",
+    "H in dev": "the organizers disqualified its team with all its submissions on",
+    "H in eval": "the organizers disqualified its team with all its submissions on",
 }
 """Words of the verdict on each receipt after the end."""
 BELIEVED = {"lost", "lost too"}
@@ -72,14 +76,12 @@ class Challenge:
         harness: The challenge.
         stdouts: Every stdout that EvalAI ever showed, by the commitment in its receipt.
         clones: The repository as it was at each verification.
-        removed: Submissions that remain disqualified.
     """
 
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
         self.stdouts: dict[str, dict[str, Any]] = {}
         self.clones: list[PublicRepository] = []
-        self.removed: set[int] = set()
         self.pks: dict[str, int] = {}
 
     def submit(self, name: str, *arguments: Any, **options: Any) -> None:
@@ -106,8 +108,7 @@ class Challenge:
         with opened(str(self.harness.board)) as repository:
             all_verdicts = [*verdicts(repository), *published_verdicts(repository)]
             for stdout in self.stdouts.values():
-                if stdout["receipt"]["submission"] not in self.removed:
-                    all_verdicts += self._receipt(repository, stdout)
+                all_verdicts += self._receipt(repository, stdout)
             for clone in self.clones:
                 all_verdicts += older_verdicts(repository, clone)
             self.clones.append(repository)
@@ -204,7 +205,6 @@ def decides(challenge: Challenge) -> None:
     number = str(harness.evalai.world.submissions[pks["H in dev"]]["participant_team"])
     harness.decide("challenge", "disqualify", "--team", number, "--reason", "two accounts")
     challenge.submit("H in eval", "H", embeddings(5, noise=0.1), phase="eval")
-    challenge.removed |= {pks["H in dev"], pks["H in eval"]}
     challenge.work()
 
 
@@ -247,7 +247,6 @@ def ends(challenge: Challenge) -> None:
     assert challenge.contradictions() == []
     harness.decide("board", "freeze", "--phase", "dev", "--undo")
     harness.decide("challenge", "disqualify", str(challenge.pks["C1 again"]), "--reason", "withdrawn")
-    challenge.removed |= {challenge.pks[name] for name in ("C1", "C1 again")}
     challenge.work()
     harness.decide("board", "freeze", "--phase", "dev", "--now")
     challenge.submit("too late", "A", embeddings(2))
@@ -308,9 +307,6 @@ def test_an_honest_challenge_is_never_contradicted(
             answer = challenge.answer(name)
             assert words in answer.sentence, name
             assert answer.worth is (Worth.BELIEVED if name in BELIEVED else Worth.CONSISTENT), name
-        for name in ("C1", "C1 again", "H in dev", "H in eval"):
-            assert challenge.answer(name).worth is Worth.CONTRADICTED
-            assert "it was disqualified (" in challenge.answer(name).sentence
         last = challenge.clones[-1]
         (listed,) = [
             verdict for verdict in verdicts(last) if (verdict.phase, verdict.check) == ("dev", "decisions")

@@ -45,7 +45,7 @@ def test_the_truth_is_never_contradicted(story: Story) -> None:
 
 @pytest.mark.parametrize("name", [*LIES, *DRAWS])
 def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
-    """Its check contradicts the lie, or the report discloses it; and the receipt of a participant whom it harms contradicts it."""
+    """Its check contradicts the lie, or the report discloses it; and the receipt of a participant whom it harms tells of it."""
     lie = {**LIES, **DRAWS}[name]
     receipt = happened.receipt(happened.sent_by("A")[-1])
     lie.tell(story)
@@ -66,12 +66,10 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
     elif not lie.words:  # everything else agrees with the lie
         assert not {verdict.check for verdict in wrong} & {"signatures", "commitment", "labels"}
     if lie.receipt:
-        contradictions = [
-            verdict
-            for verdict in receipt_verdicts(repository, receipt)
-            if verdict.worth is Worth.CONTRADICTED
-        ]
-        assert [verdict for verdict in contradictions if lie.receipt.lower() in verdict.sentence.lower()]
+        # a disqualification is a decision, which says when and why, and contradicts nobody
+        worth = Worth.CONSISTENT if "disqualified" in lie.receipt else Worth.CONTRADICTED
+        said = [verdict for verdict in receipt_verdicts(repository, receipt) if verdict.worth is worth]
+        assert [verdict for verdict in said if lie.receipt.lower() in verdict.sentence.lower()]
 
 
 def test_nothing_is_said_of_no_scores(story: Story) -> None:

@@ -187,18 +187,21 @@ def freeze(
             return
         if undo:
             reason = confirm(
-                f"The board of {phase} is opened again: what was scored meanwhile counts.",
+                f"The board of {phase} will be opened again: what was scored meanwhile will count.",
                 reason=reason,
                 yes=yes,
             )
             board_by_hand.thaw(session, phase, reason)
             print(f"The board of {phase} is open again; the worker publishes it with its next push.")
             return
+        board_by_hand.check_closable(session, phase)
         if not now:
             board_by_hand.check_ended(session, phase)
-        shown = " Withheld values are posted to EvalAI and shown, which cannot be undone." if at_end else ""
+        shown = (
+            " Withheld values are then posted to EvalAI and shown, which cannot be undone." if at_end else ""
+        )
         reason = confirm(
-            f"The board of {phase} is closed: what is scored later does not count.{shown}",
+            f"The board of {phase} will be closed: what is scored later will not count.{shown}",
             reason=reason,
             yes=yes,
         )

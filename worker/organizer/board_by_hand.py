@@ -123,6 +123,27 @@ def check_ended(session: OrganizerSession, phase: str) -> None:
         )
 
 
+def check_closable(session: OrganizerSession, phase: str) -> None:
+    """Check before anything else that a phase can be closed, perhaps once what waits is answered.
+
+    Raises:
+        OrganizerError: If it has not begun, or has no submission that could end the withholding of values.
+    """
+    with session.store.read() as tx:
+        recorded(tx, phase)
+        _check_scored(tx, phase, COUNTED | ACTIVE | {State.UPLOADING})
+
+
+def _check_scored(tx: Transaction, phase: str, states: Collection[State]) -> None:
+    if withholds(tx, phase) and not tx.submissions(states, phase=phase):
+        raise OrganizerError(
+            f"No submission to phase {phase} has been scored yet. Closing the phase now would end shown: at_end, so participants would"
+            " see the mean Q of submissions that are scored later.",
+            cure="Close the phase after a submission has been scored.",
+            code="freeze.empty",
+        )
+
+
 def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> None:
     """Wait until everything that was submitted to a phase so far is answered, if the phase withholds its values until it is closed.
 
@@ -191,13 +212,7 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         recorded(tx, phase)
         _keep(tx, cycle)
         kept_back = withholds(tx, phase)
-        if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
-            raise OrganizerError(
-                f"No submission to phase {phase} has been scored yet. Closing the phase now would end shown: at_end, so participants would"
-                " see the mean Q of submissions that are scored later.",
-                cure="Close the phase after a submission has been scored.",
-                code="freeze.empty",
-            )
+        _check_scored(tx, phase, COUNTED | {State.SCORED})
         with decided(session, tx, reason):
             tx.freeze_phase(phase, at=cycle.at)
     return kept_back

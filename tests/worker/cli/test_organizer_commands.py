@@ -12,6 +12,8 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
+from worker.fairness.verify import Worth, receipt_verdicts
+from worker.fairness.verify.public import opened
 from worker.sandbox import Fault, FaultPlan
 
 
@@ -93,7 +95,7 @@ def test_a_decision_needs_a_yes_and_a_reason(
     for words, consequence in (
         (("challenge", "apply"), "the next board uses the new decimals"),
         (("challenge", "disqualify", str(pk)), f"Submission {pk} (A, phase dev) no longer counts"),
-        (("board", "freeze", "--phase", "dev", "--now"), "The board of dev is closed"),
+        (("board", "freeze", "--phase", "dev", "--now"), "The board of dev will be closed"),
     ):
         text = printed(harness, capsys, *words, status=1, of="out")
         assert consequence in text
@@ -213,3 +215,8 @@ def test_what_evalai_shows_now_is_followed_on_demand(
     harness.decide("challenge", "reveal")
     assert harness.contradictions() == []
     assert any("was made public" in verdict.sentence for verdict in harness.verdicts())
+    with opened(str(harness.board)) as repository:
+        said = list(receipt_verdicts(repository, harness.stdout(private)["receipt"]))[-1]
+    assert said.worth is Worth.CONSISTENT
+    assert "the organizers made it private on 20" in said.sentence
+    assert "(the team asked for it)" in said.sentence

@@ -104,8 +104,9 @@ def test_its_decision_is_registered_and_checked(harness: Harness, worker: StepWo
     assert f"({REASON}), which changed these ranks: A 1 → none, B 2 → 1" in decisions["dev"]
     assert "was disqualified with all its submissions" in decisions["eval"]
     for verdict in said.values():
-        assert verdict.worth is Worth.CONTRADICTED
-        assert f"is not on the final board: it was disqualified ({REASON})" in verdict.sentence
+        assert verdict.worth is Worth.CONSISTENT
+        assert "the organizers disqualified its team with all its submissions on 20" in verdict.sentence
+        assert f"({REASON})" in verdict.sentence
 
 
 def test_only_a_team_that_sent_something_can_be_disqualified(harness: Harness, worker: StepWorker) -> None:

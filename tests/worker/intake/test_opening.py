@@ -88,3 +88,44 @@ def test_a_phase_that_should_be_open_and_is_not_is_told(opening: Harness, worker
     assert worker.alerts() == {"phase.not_open"}
     worker.advance(OPENING)
     assert worker.alerts() == set()
+
+
+def test_what_changes_at_evalai_is_told(opening: Harness, worker: StepWorker) -> None:
+    """A pause, of the phase or of all, lasts as long as the alert; a moved end is told for a day, and published."""
+    now, evalai = worker.clock.now(), opening.evalai
+    opening.configure({"phases": {"dev": {"opens": None}}})
+    evalai.set_phase("dev", end_date=now + 20 * DAY)
+    worker.reload()
+    opening.submit("A", embeddings(0))
+    worker.drive()
+    for pause in (evalai.set_challenge, lambda **changes: evalai.set_phase("dev", **changes)):
+        pause(is_submission_paused=True)
+        worker.wait(30)
+        assert worker.alerts() == {"phase.paused"}
+        pause(is_submission_paused=False)
+        worker.wait(30)
+        assert worker.alerts() == set()
+    evalai.set_phase("dev", end_date=now + 30 * DAY)
+    worker.wait(30)
+    assert worker.alerts() == {"phase.end_moved"}
+    terms = json.loads(opening.published("leaderboard/dev.json"))["terms"]
+    assert terms["ends_at"].startswith(f"{now + 30 * DAY:%Y-%m-%dT%H:%M}")
+    worker.advance(OPENING + 60)
+    assert worker.alerts() == set()
+
+
+def test_a_closed_phase_that_takes_submissions_is_told(opening: Harness, worker: StepWorker) -> None:
+    """They do not count; the alert ends with the phase at EvalAI, and comes back if somebody extends it."""
+    opening.configure({"phases": {"dev": {"opens": None}}})
+    worker.reload()
+    opening.submit("A", embeddings(0))
+    worker.drive()
+    opening.decide("board", "freeze", "--phase", "dev", "--now")
+    worker.wait(30)
+    assert worker.alerts() == {"phase.open"}
+    opening.evalai.set_phase("dev", end_date=worker.clock.now())
+    worker.wait(30)
+    assert "phase.open" not in worker.alerts()
+    opening.evalai.set_phase("dev", end_date=worker.clock.now() + DAY)
+    worker.wait(30)
+    assert worker.alerts() == {"phase.open", "phase.end_moved"}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import takewhile
 
 from leaderboard import DecisionKind
 from leaderboard.ranking import counted, row_key
@@ -86,6 +87,8 @@ def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict
     if facts.submission in rows:
         return consistent(f"{who} counts on the final board {_at(rows[facts.submission])}")
     rules = fold.decisions.events[-1].rules
+    if (decided := _decided(fold, facts)) is not None:
+        return consistent(f"{who} is not on the final board: {decided}")
     reason = membership.kept_off(facts, rules)
     must(reason in (None, membership.PRIVATE), f"{who} is not on the final board: {reason}")
     snapshot = fold.snapshot(fold.closed_at)
@@ -100,6 +103,28 @@ def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict
         f"{who} does not count: submission {counts} of the same team counts {_at(rows[counts])}; by the rules, the"
         f" {snapshot.rules.selection.value} one counts"
     )
+
+
+def _decided(fold: PhaseFold, facts: SubmissionEvent) -> str | None:
+    """Return how the organizers took a submission off the board: what they decided, when and why; None if they did not."""
+    events = fold.submissions[facts.entry].events
+    if facts.removed is not None:
+        at = _since([event.at for event in events], [event.removed is not None for event in events])
+        by_itself = fold.registered[facts.entry].events[-1].removed is not None
+        what = "it" if by_itself else "its team with all its submissions"
+        return f"the organizers disqualified {what} on {minute(at)}{because(facts.removed)}"
+    if facts.public_at_first and not facts.public:
+        at = _since([event.at for event in events], [not event.public for event in events])
+        reason = next(event.reason for event in events if event.at == at)
+        return f"the organizers made it private on {minute(at)}{because(reason)}"
+    return None
+
+
+def _since(moments: Sequence[datetime], holds: Sequence[bool]) -> datetime:
+    """Return the moment since when something has held without a break until the last moment."""
+    return list(takewhile(lambda place: place[1], zip(reversed(moments), reversed(holds), strict=True)))[-1][
+        0
+    ]
 
 
 def _late(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:

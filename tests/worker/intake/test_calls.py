@@ -262,7 +262,8 @@ def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(harness:
         readings = [
             entry for entry in calls(harness, since) if "/jobs/" in entry.path and entry.method == "GET"
         ]
-        assert len([entry for entry in readings if "/queues/" not in entry.path]) <= 4
+        # among them the regular listings of the latest submissions, one in half a minute
+        assert len([entry for entry in readings if "/queues/" not in entry.path]) <= 5
         assert len(harness.posts(pk)) == 1
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scoring.neuco_bench.frames import score
+    from scoring.memory.score import score
 
 __all__ = ["score"]
 
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
     """Load the function."""
     if name != "score":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from scoring.neuco_bench.frames import score
+    from scoring.memory.score import score
 
     return score
 

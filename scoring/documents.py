@@ -64,7 +64,7 @@ def checked(
     Args:
         model: What it must be; a field's description says what its value must be.
         document: Keys and values.
-        place: Where it is, for the error, such as ``probe_params``.
+        place: Where it is, for the error, such as ``probe_params``; empty for the arguments of a Python function.
         code: The error's code.
         context: What the model's validators need to know.
 
@@ -88,13 +88,14 @@ def checked(
             cure=f"Did you mean {near[0]}?" if near else f"Remove it; {place} may have: {', '.join(fields)}.",
             code=code,
         )
+    named = f"{key} in {place}" if place else f"The argument {key}"
     expected = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if len(keys) == 1:
         expected = fields[key].description or expected
     if fault["type"] == "missing":
         raise OrganizerError(f"{place} has no key {key}.", cure=f"Add {key}: {expected}.", code=code)
     raise OrganizerError(
-        f"{key} in {place} is {str(fault['input'])[:SHOWN]!r}, not {expected}.",
+        f"{named} is {str(fault['input'])[:SHOWN]!r}, not {expected}.",
         cure="Correct the value.",
         code=code,
     )

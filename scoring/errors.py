@@ -96,6 +96,33 @@ class Cancelled(NeucoError):
     family: ClassVar[str] = "cancelled"
 
 
+class WrongValue(OrganizerError, ValueError):
+    """A value that Python code passed cannot be used."""
+
+
+class WrongType(OrganizerError, TypeError):
+    """Python code passed an object of a type that cannot be used."""
+
+
+class MissingFile(OrganizerError, FileNotFoundError):
+    """Python code named a file that does not exist."""
+
+
+@contextmanager
+def python_errors() -> Iterator[None]:
+    """Turn errors of participants and organizers into errors that are a ``ValueError`` too, for callers in Python.
+
+    Raises:
+        WrongValue: With the same message and code; an error that is an exception of Python already stays as it is.
+    """
+    try:
+        yield
+    except (ParticipantError, OrganizerError) as error:
+        if isinstance(error, (ValueError, TypeError, OSError)) or error.code == "library.missing":
+            raise
+        raise WrongValue(error.sentence, cure=error.cure, code=error.code) from None
+
+
 @contextmanager
 def needs_extra(extra: str, user: str) -> Iterator[None]:
     """Import optional libraries inside this context; ``user``, the subject of the message, is what needs them.

@@ -22,18 +22,23 @@ FACTS = frozenset(
         "elevation",
         "fold",
         "geometry",
+        "index",
         "label",
         "labels",
         "lat",
         "latitude",
+        "level_0",
         "lng",
         "lon",
         "long",
         "longitude",
         "month",
+        "row_names",
+        "rownames",
         "season",
         "set",
         "split",
+        "system:index",
         "target",
         "time",
         "timestamp",
@@ -42,6 +47,35 @@ FACTS = frozenset(
     }
 )
 """Names of columns that say something about a sample, and so are no dimension of its embedding."""
+FACT_WORDS = frozenset(
+    {
+        "bbox",
+        "cloud",
+        "clouds",
+        "crs",
+        "date",
+        "datetime",
+        "epsg",
+        "filename",
+        "geo",
+        "geometry",
+        "id",
+        "ids",
+        "lat",
+        "latitude",
+        "lng",
+        "lon",
+        "longitude",
+        "split",
+        "timestamp",
+        "unnamed",
+        "url",
+        "utm",
+        "year",
+        "years",
+    }
+)
+"""The same, if they are a word of a longer name, such as ``cloud_cover``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +155,23 @@ def resolve_columns(names: Sequence[str], embedding_dim: int, faults: Faults) ->
     )
 
 
+def _words(name: str) -> list[str]:
+    return re.findall("[a-z]+|[0-9]+", re.sub("([a-z])([A-Z])", r"\1 \2", name).casefold())
+
+
+def names_an_id(name: str) -> bool:
+    """Return whether the name of a column says that it has ids, such as ``ID`` and ``image_id``."""
+    return _words(name)[-1:] in (["id"], ["ids"])
+
+
+def is_fact(name: str) -> bool:
+    """Return whether the name of a column says that it describes a sample; a column of a numbered series, such as ``time_3``, does not."""
+    words = _words(name)
+    if not name or name.casefold() in FACTS or words[:1] == ["unnamed"]:
+        return True
+    return bool(words) and not words[-1].isdigit() and not FACT_WORDS.isdisjoint(words)
+
+
 def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
     """Return the meaning of each column as NeuCo-Bench sees it.
 
@@ -134,9 +185,11 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
     id_column = find_id(stripped, faults)
     others = [position for position in range(len(stripped)) if position != id_column]
     numbered = [position for position in others if NUMBER_NAME.match(stripped[position])]
-    facts = [position for position in others if stripped[position].casefold() in FACTS]
+    facts = [position for position in others if is_fact(stripped[position])]
     if not others or (facts and not numbered):
         faults.add("columns.names", *_described(stripped, facts), count=len(others))
+        if facts:
+            faults.hints["columns.names"] = "these describe the samples, and are no dimensions; remove them"
         raise Unreadable
     chosen = sorted(numbered, key=lambda position: int(stripped[position])) or others
     return Columns(

@@ -239,6 +239,7 @@ class Faults:
     examples: dict[str, list[str]] = field(default_factory=dict)
     hints: dict[str, str] = field(default_factory=dict)
     columns: str = "id, 0, 1, 2 and so on"  # that a file of this kind has
+    subject: str = "The file has"
 
     def __bool__(self) -> bool:
         return bool(self.counts)
@@ -268,7 +269,7 @@ class Faults:
         if len(cures) == 1:
             [(code, cure)] = cures.items()
             return ParticipantError(self.sentence(code) + ".", cure=cure, code=code)
-        lines = [f"The file has {len(cures)} problems:"]
+        lines = [f"{self.subject} {len(cures)} problems:"]
         room = MESSAGE_LIMIT - len(lines[0]) - 40  # keeps 40 characters for the last line
         for number, (code, cure) in enumerate(cures.items()):
             line = f"- {self.sentence(code)}. {cure}"

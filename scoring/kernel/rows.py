@@ -43,6 +43,15 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
     return Moments(mean=mean, std=math.sqrt(math.fsum(sums) / matrix.size))
 
 
+def column_squares(matrix: NDArray[np.float32], mean: float) -> NDArray[np.float64]:
+    """Return each column's sum of squared deviations from one mean."""
+    from scoring.kernel.sums import add_rows
+
+    sums = np.zeros(matrix.shape[1])
+    add_rows(np.ascontiguousarray(matrix), mean, True, sums)
+    return sums
+
+
 def reference_moments(matrix: NDArray[np.float32]) -> Moments:
     """Return the moments as NeuCo-Bench uses them: if all values are equal, they are moved to zero and not divided by a zero deviation."""
     scale = moments(matrix)

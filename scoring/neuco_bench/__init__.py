@@ -7,7 +7,6 @@ refuses such files.
 __all__ = [
     "configuration",
     "expectations",
-    "frames",
     "labels",
     "plots",
     "reading",

@@ -20,7 +20,7 @@ Switch = Annotated[bool, Field(description="true or false")]
 def _names(value: object) -> object:
     if value is False:
         return None
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else value
 
 
 class StandaloneSettings(BaseModel):
@@ -100,8 +100,8 @@ def read_settings(path: Path) -> StandaloneSettings:
     return parse_settings(document)
 
 
-def parse_settings(document: object) -> StandaloneSettings:
-    """Check a configuration. Unknown keys are ignored, as NeuCo-Bench does, with a warning.
+def parse_settings(document: object, *, place: str = "the configuration") -> StandaloneSettings:
+    """Check a configuration, or arguments if ``place`` is empty. Unknown keys are ignored, as NeuCo-Bench does, with a warning.
 
     Raises:
         OrganizerError: If a value is wrong.
@@ -117,7 +117,7 @@ def parse_settings(document: object) -> StandaloneSettings:
     given = {key: value for key, value in values.items() if key in KEYS and value is not None}
     if flat and isinstance(given.setdefault("probe_params", {}), Mapping):
         given["probe_params"] = {**flat, **given["probe_params"]}
-    settings = checked(StandaloneSettings, given, place="the configuration", code="standalone.bad_value")
+    settings = checked(StandaloneSettings, given, place=place, code="standalone.bad_value")
     return settings.model_copy(
         update={
             "raw": _without_device(document),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def read_annotations(path: Path) -> Labels:
     if not sources:
         raise OrganizerError(
             f"{path} does not contain a label file.",
-            cure="Set --annotation_path to the folder with the label files (<task>__regr.csv, <task>__cls.csv).",
+            cure="Name the folder with the label files <task>__regr.csv and <task>__cls.csv, or one of these files.",
             code="standalone.no_labels",
         )
     repeated = [name for name, count in Counter(name for name, *_ in sources).items() if count > 1]
@@ -150,12 +151,7 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
         else [part.strip() for part in text.split(SEPARATOR) if part.strip()]
         for text in texts
     ]
-    classes = tuple(
-        sorted(
-            {name for names in sets for name in names},
-            key=lambda name: (int(name), "") if name.isdecimal() else (math.inf, name),
-        )
-    )
+    classes = sorted_classes({name for names in sets for name in names})
     if len(classes) < 2:
         raise OrganizerError(
             f"The task {task} has fewer than two classes.",
@@ -164,6 +160,11 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
         )
     labels = np.array([[name in names for name in classes] for names in sets], dtype=np.float32)
     return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes
+
+
+def sorted_classes(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names of classes in their order: numbers first, by value."""
+    return tuple(sorted(names, key=lambda name: (int(name), "") if name.isdecimal() else (math.inf, name)))
 
 
 def _numbers(texts: list[str], task: str) -> list[float]:

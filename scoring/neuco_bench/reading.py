@@ -7,20 +7,21 @@ NeuCo-Bench. A file whose scores would mean nothing is refused, in the words of 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.inputs.columns import Columns, resolve_any_columns
 from scoring.inputs.embeddings import without_suffix
-from scoring.inputs.faults import CATALOGUE, Faults
+from scoring.inputs.faults import CATALOGUE, Faults, Unreadable, shown
 from scoring.inputs.identifiers import differing_form
 from scoring.inputs.matrix_builder import MatrixBuilder, has_equal_rows
 from scoring.inputs.tables import read_table
-from scoring.printable import count_of
+from scoring.printable import count_of, name_some
 
 ANY_NUMBER = 1 << 40  # no limit, because users run this on their own files
 ZEROS = ("cells.text", "cells.comma", "cells.list", "cells.empty", "cells.nan")
@@ -28,6 +29,8 @@ ZEROS = ("cells.text", "cells.comma", "cells.list", "cells.empty", "cells.nan")
 LEFT_OUT = ("rows.no_id", "rows.no_values")
 """Faults of rows that do not count."""
 REFUSED = CATALOGUE.keys() - {*ZEROS, *LEFT_OUT}
+NAMES_SHOWN = 10
+FEWEST_COUNTED = 5  # rows; in fewer, a column could count them by chance
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,11 +41,19 @@ class LenientEmbeddings:
         ids: One per row, sorted by their UTF-8 bytes.
         matrix: float32, n x N, finite, not standardized.
         warnings: What a challenge would have refused or ignored.
+        notes: What a reader should know, although nothing is wrong.
+        names: Names of the dimensions if they are not numbers, as in the file.
     """
 
     ids: tuple[str, ...]
     matrix: NDArray[np.float32]
     warnings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def dimension(self, column: int) -> str:
+        """Name a dimension for a message."""
+        return f"column {shown(self.names[column])}" if self.names else f"column {column}"
 
 
 def read_embeddings(
@@ -66,6 +77,42 @@ def read_embeddings(
         return rows.embeddings()
     except ParticipantError as error:
         raise ParticipantError(f"{path.name}: {error.sentence}", cure=error.cure, code=error.code) from None
+
+
+def take_embeddings(
+    ids: Sequence[str],
+    table: pd.DataFrame | NDArray[np.generic],
+    wanted: Collection[str],
+    *,
+    embedding_dim: int | None = None,
+    exclude: Collection[str] = (),
+) -> LenientEmbeddings:
+    """Take embeddings that are in memory, by the rules for files.
+
+    Args:
+        ids: One per row, distinct.
+        table: A data frame of numbers with named columns, or an array, n x N.
+        wanted: As in :func:`read_embeddings`, like the rest.
+        embedding_dim: Dimension N.
+        exclude: Ids to leave out.
+
+    Raises:
+        ParticipantError: As :func:`read_embeddings`.
+    """
+    rows = _WantedRows(frozenset(wanted) - frozenset(exclude), embedding_dim)
+    rows.faults.subject = "The embeddings have"
+    try:
+        if isinstance(table, pd.DataFrame):
+            columns = rows.resolve(("id", *map(str, table.columns)))
+            table = table.iloc[:, [position - 1 for position in columns.positions]].to_numpy()
+        else:
+            rows.expect(table.shape[1])
+    except Unreadable:
+        raise rows.faults.verdict() from None
+    rows.refuses_counting = True
+    targets = rows.claim(ids, range(1, len(ids) + 1))
+    rows.assign(targets, 0, rows.judge(table, ids, range(len(ids))))
+    return rows.embeddings()
 
 
 def read_excluded(path: Path) -> frozenset[str]:
@@ -100,12 +147,25 @@ class _WantedRows(MatrixBuilder):
         super().__init__(tuple(wanted), 0, Faults())
         self.most_rows = ANY_NUMBER
         self._width = width
+        self._names: tuple[str, ...] = ()  # of dimensions whose names are not numbers
+        self.refuses_counting = True
+        self._notes: list[str] = []
 
     def resolve(self, names: Sequence[str]) -> Columns:
         """Return the meaning of the columns of a table."""
         columns = resolve_any_columns(names, self.faults)
         self.extra["column"] = len(columns.extra), columns.extra_names
         self.expect(len(columns.dimensions))
+        names = tuple(columns.names[position] for position in columns.positions)
+        if all(name.isdecimal() for name in names):
+            self.refuses_counting = False  # as NeuCo-Bench, which only knows such names
+        else:
+            self._names = names
+            odd = [shown(name) for name in names if not name[-1:].isdecimal()]
+            if odd:
+                self._notes.append(
+                    f"No column has a number as its name, so all are dimensions, also {name_some(odd, NAMES_SHOWN)}."
+                )
         return columns
 
     def expect(self, columns: int) -> None:
@@ -117,8 +177,8 @@ class _WantedRows(MatrixBuilder):
         width = self._width or columns
         if columns > width:
             raise ParticipantError(
-                f"The embeddings have {count_of(columns, 'dimension')}, but the configuration says embedding_dim: {width}.",
-                cure="Correct embedding_dim, or remove it from the configuration.",
+                f"The embeddings have {count_of(columns, 'dimension')}, but embedding_dim is {width}.",
+                cure="Correct embedding_dim, or leave it out.",
                 code="standalone.too_wide",
             )
         self.dim = columns
@@ -143,7 +203,7 @@ class _WantedRows(MatrixBuilder):
             differs = f": it has {form[1][0]}, so {form[0]}" if form else ""
             raise ParticipantError(
                 f"No id is in a label file{differs}.",
-                cure="Check the column id. The label files must use the same ids.",
+                cure="Check the column id. The labels must use the same ids.",
                 code="standalone.no_ids",
             )
         matrix = self.matrix if len(present) == len(self.ids) else self.matrix[present]
@@ -166,5 +226,39 @@ class _WantedRows(MatrixBuilder):
             warnings.append(
                 f"The embeddings have {count_of(self.dim, 'dimension')} and are padded with zeros to {matrix.shape[1]:,}."
             )
-        ids = tuple(self.ids[row] for row in present)
-        return LenientEmbeddings(ids=ids, matrix=matrix, warnings=tuple(warnings))
+        read = LenientEmbeddings(
+            ids=tuple(self.ids[row] for row in present),
+            matrix=matrix,
+            warnings=tuple(warnings),
+            notes=tuple(self._notes),
+            names=self._names,
+        )
+        for column in counting_columns(matrix[:, : self.dim], np.array(self.first_seen)[present]):
+            sentence = f"The {read.dimension(column)} of the embeddings only counts the rows."
+            if self.refuses_counting:
+                raise ParticipantError(
+                    sentence,
+                    cure="Remove it: it is an index, not a dimension.",
+                    code="standalone.row_numbers",
+                )
+            read = replace(read, warnings=(*read.warnings, sentence))
+        return read
+
+
+def counting_columns(matrix: NDArray[np.float32], numbers: NDArray[np.intp]) -> list[int]:
+    """Return the columns that count the rows: 0 to n - 1 or 1 to n in any order, or always as far from the number of the row."""
+    if len(matrix) < FEWEST_COUNTED:
+        return []
+    steps = matrix[:FEWEST_COUNTED].astype(np.float64) - numbers[:FEWEST_COUNTED, None]
+    whole = (matrix[:FEWEST_COUNTED] == np.floor(matrix[:FEWEST_COUNTED])).all(axis=0)
+    candidates = np.flatnonzero((steps == steps[0]).all(axis=0) | whole)
+    counted = np.arange(len(matrix))
+    found = []
+    for column in candidates:
+        values = matrix[:, column].astype(np.float64)
+        ordered = np.sort(values)
+        if (values - numbers == values[0] - numbers[0]).all() or (
+            ordered[0] in {0, 1} and np.array_equal(ordered - ordered[0], counted)
+        ):
+            found.append(int(column))
+    return found

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scoring.errors import OrganizerError
+from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import training_labels
-from scoring.kernel import NEUTRAL, Moments, gather, reference_moments
+from scoring.kernel import NEUTRAL, Moments, column_squares, gather, reference_moments
 from scoring.metrics import Complexity, Quality, complexity, mean_quality, quality
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import LabeledTask, Labels
@@ -27,6 +27,7 @@ from scoring.tasks.packages import TaskPackage
 from scoring.training_length import TrainingLength, training_length
 
 SEED = 42  # NeuCo-Bench's
+DOMINANT = 0.99  # a share of the variance
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +38,7 @@ class Material:
     embeddings: LenientEmbeddings
     warnings: tuple[str, ...]
     packages: tuple[TaskPackage, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,6 +84,7 @@ class RunReport:
         warnings: What a challenge would have refused, and what went wrong.
         packages: The task packages, with ceilings and groups.
         scale: Mean and standard deviation of the standardization.
+        notes: What was chosen, although something else could have been meant.
     """
 
     tasks: tuple[TaskReport, ...]
@@ -92,6 +95,7 @@ class RunReport:
     warnings: tuple[str, ...] = ()
     packages: tuple[TaskPackage, ...] = ()
     scale: Moments = NEUTRAL
+    notes: tuple[str, ...] = ()
 
 
 def read_material(
@@ -109,6 +113,18 @@ def read_material(
         ParticipantError: If the embeddings cannot be used.
         OrganizerError: If ``task_filter`` names unknown tasks.
     """
+    chosen_tasks(labels, settings)
+    wanted = {identifier for task in labels.tasks for identifier in task.ids}
+    embeddings = read_embeddings(submission, wanted, embedding_dim=settings.embedding_dim, exclude=excluded)
+    return join_material(labels, embeddings, settings)
+
+
+def chosen_tasks(labels: Labels, settings: StandaloneSettings) -> tuple[LabeledTask, ...]:
+    """Return the tasks that ``task_filter`` names.
+
+    Raises:
+        OrganizerError: If it names unknown tasks.
+    """
     names = [task.name for task in labels.tasks]
     unknown = sorted(set(settings.task_filter or ()).difference(names))
     if unknown:
@@ -117,11 +133,21 @@ def read_material(
             cure=f"The tasks are: {', '.join(names)}.",
             code="standalone.unknown_task",
         )
-    wanted = {identifier for task in labels.tasks for identifier in task.ids}
-    embeddings = read_embeddings(submission, wanted, embedding_dim=settings.embedding_dim, exclude=excluded)
-    tasks = [
+    return tuple(
         task for task in labels.tasks if settings.task_filter is None or task.name in settings.task_filter
-    ]
+    )
+
+
+def join_material(
+    labels: Labels, embeddings: LenientEmbeddings, settings: StandaloneSettings, *, notes: Sequence[str] = ()
+) -> Material:
+    """Put labels and the embeddings of their ids together.
+
+    Raises:
+        OrganizerError: If ``task_filter`` names unknown tasks.
+        ParticipantError: If a named column of the embeddings has the labels of a task.
+    """
+    tasks = chosen_tasks(labels, settings)
     warnings = [*settings.warnings, *labels.warnings, *embeddings.warnings]
     fewer = [task.name for task in tasks if not set(embeddings.ids).issubset(task.ids)]
     if fewer and settings.standardize_embeddings:
@@ -129,9 +155,45 @@ def read_material(
             f"The embeddings are standardized over all {len(embeddings.ids):,} samples that any label file names,"
             f" also for tasks that label fewer: {name_some(fewer, 3)}."
         )
+    leaks = [
+        f"The {embeddings.dimension(column)} of the embeddings has the labels of the task {task.name}."
+        for task in labels.tasks
+        for column in _columns_of_labels(task, embeddings)
+    ]
+    if leaks and embeddings.names:
+        raise ParticipantError(leaks[0], cure="Remove it from the embeddings.", code="standalone.leak")
     return Material(
-        tasks=tuple(tasks), embeddings=embeddings, warnings=tuple(warnings), packages=labels.packages
+        tasks=tasks,
+        embeddings=embeddings,
+        warnings=tuple(warnings),
+        packages=labels.packages,
+        notes=(*notes, *embeddings.notes, *leaks),
     )
+
+
+def _columns_of_labels(task: LabeledTask, embeddings: LenientEmbeddings) -> list[int]:
+    """Return the dimensions that equal the labels of a task, or are a column of its name."""
+    named = [
+        column for column, name in enumerate(embeddings.names) if name.casefold() == task.name.casefold()
+    ]
+    rows = {identifier: row for row, identifier in enumerate(embeddings.ids)}
+    pairs = [(rows[identifier], place) for place, identifier in enumerate(task.ids) if identifier in rows]
+    if task.labels.ndim != 1 or len(pairs) < MINIMUM_ROWS:
+        return named
+    index, places = np.array(pairs).T
+    values = task.labels[places]
+    if task.classes:
+        if not all(name.isdecimal() for name in task.classes):
+            return named
+        values = np.array([float(name) for name in task.classes])[values]
+    narrow = values.astype(np.float32)
+    first = embeddings.matrix[index[:MINIMUM_ROWS]] == narrow[:MINIMUM_ROWS, None]
+    equal = [
+        int(column)
+        for column in np.flatnonzero(first.all(axis=0))
+        if np.array_equal(embeddings.matrix[index, column], narrow)
+    ]
+    return sorted({*named, *equal})
 
 
 def score_run(
@@ -154,12 +216,15 @@ def score_run(
     scale = reference_moments(matrix) if settings.standardize_embeddings else NEUTRAL
     probe = make_probe(settings.probe_type, settings.probe_params, seed=seed, threads=threads)
     rows = {identifier: row for row, identifier in enumerate(material.embeddings.ids)}
+    tasks, warnings = _large_enough(material.tasks, rows)
     # All tasks are checked before the first is trained.
-    joined = [_join(task, rows, normalize=settings.normalize_labels) for task in material.tasks]
+    joined = [_join(task, rows, normalize=settings.normalize_labels) for task in tasks]
     reports: list[TaskReport] = []
-    warnings = list(material.warnings)
+    warnings = [*material.warnings, *warnings]
+    if scale is not NEUTRAL:
+        warnings.extend(_dominant(material.embeddings, scale))
     is_judged = settings.probe_type == "linear" and scale is not NEUTRAL
-    for data in _probe_inputs(material.tasks, joined, matrix, scale):
+    for data in _probe_inputs(tasks, joined, matrix, scale):
         begun = time.perf_counter()
         results = probe.train(
             data,
@@ -183,6 +248,7 @@ def score_run(
         warnings=tuple(warnings),
         packages=material.packages,
         scale=scale,
+        notes=material.notes,
     )
 
 
@@ -200,17 +266,49 @@ def _probe_inputs(
         yield ProbeInput(name=task.name, kind=task.kind, rows=rows, targets=targets, classes=task.classes)
 
 
+def _large_enough(
+    tasks: Sequence[LabeledTask], rows: Mapping[str, int]
+) -> tuple[list[LabeledTask], list[str]]:
+    """Return the tasks with enough samples, and a warning for each of the others.
+
+    Raises:
+        OrganizerError: If there are others only.
+    """
+    counts = {task.name: sum(identifier in rows for identifier in task.ids) for task in tasks}
+    small = [
+        f"The task {name} has {count_of(count, 'sample')} with an embedding, but at least {MINIMUM_ROWS} are needed"
+        for name, count in counts.items()
+        if count < MINIMUM_ROWS
+    ]
+    if small and len(small) == len(tasks):
+        raise OrganizerError(
+            f"{small[0]}.", cure="Embed or label more samples.", code="standalone.too_few_samples"
+        )
+    enough = [task for task in tasks if counts[task.name] >= MINIMUM_ROWS]
+    return enough, [f"{sentence}. It is left out." for sentence in small]
+
+
+def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
+    """Warn of few columns that hold nearly all the variance, because one mean and one deviation scale all of them."""
+    used = np.flatnonzero(embeddings.matrix.any(axis=0))
+    squares = column_squares(embeddings.matrix, scale.mean)[used]
+    order = np.argsort(-squares, kind="stable")
+    shares = np.cumsum(squares[order]) / max(squares.sum(), np.finfo(np.float64).tiny)
+    few = int(np.searchsorted(shares, DOMINANT)) + 1
+    if len(used) > 1 and few <= max(1, len(used) // 10):
+        names = [embeddings.dimension(int(used[place])) for place in order[:few]]
+        yield (
+            f"{count_of(few, 'column')} of {len(used):,} {'holds' if few == 1 else 'hold'} {shares[few - 1]:.2%} of the variance of the"
+            f" embeddings: {name_some(names, 3)}. As in NeuCo-Bench, one mean and one standard deviation scale all values, so the others"
+            " hardly count. Standardize each column before scoring."
+        )
+
+
 def _join(
     task: LabeledTask, rows: Mapping[str, int], *, normalize: bool
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the rows of a task's embeddings, and the targets, in the order of the label file, without ids that have no embedding."""
     labeled = [place for place, identifier in enumerate(task.ids) if identifier in rows]
-    if len(labeled) < MINIMUM_ROWS:
-        raise OrganizerError(
-            f"The task {task.name} has {count_of(len(labeled), 'sample')} with an embedding, but at least {MINIMUM_ROWS} are needed.",
-            cure="Embed more of its ids, or exclude the task with task_filter.",
-            code="standalone.too_few_samples",
-        )
     index = np.array([rows[task.ids[place]] for place in labeled], dtype=np.intp)
     return index, _targets(task, task.labels[labeled], normalize=normalize)
 
@@ -229,7 +327,7 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
     if task.kind is TaskType.CLASSIFICATION and not normalize and set(labels.tolist()) != {0.0, 1.0}:
         raise OrganizerError(
             f"The classes of the task {task.name} are {low:g} and {high:g}.",
-            cure="Use the labels 0 and 1, or set normalize_labels: true.",
+            cure="Use the labels 0 and 1, or turn normalize_labels on.",
             code="standalone.bad_classes",
         )
     return training_labels(labels, TaskType.REGRESSION, normalize=normalize)
@@ -263,14 +361,17 @@ def _report(
 
 def _short(reports: Sequence[TaskReport]) -> Iterator[str]:
     """Warn of probes that train for too few steps, with the cure."""
-    short = [(report.length, report.data.name) for report in reports if report.length]
-    short = [(length, name) for length, name in short if not length.is_enough]
+    short = [(report.length, report.data) for report in reports if report.length]
+    short = [(length, data) for length, data in short if not length.is_enough]
     if short:
         length, worst = max(short, key=lambda pair: pair[0].epochs)
-        names = ", ".join(name for _, name in short)
+        names = ", ".join(data.name for _, data in short)
+        # Ridge predicts 0 and 1 as numbers, so of a rare class it hardly finds a sample.
+        are_numbers = all(data.kind is TaskType.REGRESSION for _, data in short)
+        also = ", or the probe to ridge" if are_numbers else ""
         yield (
             f"{names}: probes train for too few steps to learn much, so these scores say little about the embeddings. Those of"
-            f" {worst} train for {length.reason}. Set epochs to {length.epochs} or more, or probe_type to ridge."
+            f" {worst.name} train for {length.reason}. Set epochs to {length.epochs} or more{also}."
         )
 
 

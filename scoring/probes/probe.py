@@ -168,15 +168,25 @@ class Probe(ABC):
             )
 
 
+def probe_class(name: str) -> type[Probe]:
+    """Return the class of a probe by its name in :data:`PROBES`.
+
+    Raises:
+        OrganizerError: If its library is missing.
+    """
+    module, _, attribute = PROBES[name].partition(":")
+    with needs_extra("research", f"The probe {name}"):
+        return cast("type[Probe]", getattr(import_module(module), attribute))
+
+
 def make_probe(name: str, params: Mapping[str, Any], *, seed: int = 42, threads: int | None = None) -> Probe:
-    """Make a probe by its name in :data:`PROBES`, see :class:`Probe`.
+    """Make a probe by its name, see :class:`Probe`.
 
     Raises:
         OrganizerError: If its library is missing, or it refuses its parameters.
     """
-    module, _, attribute = PROBES[name].partition(":")
     with needs_extra("research", f"The probe {name}"):
-        return cast("Probe", getattr(import_module(module), attribute)(params, seed=seed, threads=threads))
+        return probe_class(name)(params, seed=seed, threads=threads)
 
 
 def splits(rows: int, folds: int, seed: int) -> Iterator[Fold]:

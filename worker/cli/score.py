@@ -117,6 +117,8 @@ def score(
     for file in files:
         material = read_material(file, tasks, settings, excluded=excluded)
         _warn(console, material.warnings)
+        for note in material.notes:
+            console.print(f"Note: {note}", markup=False, soft_wrap=True)
         _check_libraries(material, settings)
         method = method_name or file.stem
         folder = make_run_folder(output_dir, phase=phase, method=method, now=datetime.now().astimezone())

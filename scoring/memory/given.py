@@ -1,0 +1,279 @@
+"""What the caller gave: embeddings as a table with ids or without, and labels as one column for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from scoring.errors import WrongType, WrongValue
+from scoring.inputs.columns import ID_NAMES, NUMBER_NAME, names_an_id
+from scoring.memory.containers import plain
+from scoring.memory.pairing import Rows, rows_of_index, texts
+from scoring.printable import name_some
+
+SHOWN = 3
+FEWEST_COUNTED = 5  # rows; in fewer, labels could count them by chance
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GivenEmbeddings:
+    """Embeddings; ``table`` is an array n x N of numbers, or a data frame whose columns of numbers are numeric."""
+
+    rows: Rows
+    table: pd.DataFrame | NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GivenTask:
+    """The labels of a task, of any type."""
+
+    name: str
+    rows: Rows
+    values: Any
+
+
+def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
+    """Return embeddings in one form.
+
+    Raises:
+        WrongType: If they are not numbers.
+        WrongValue: If they are not one row for each sample.
+    """
+    value = plain(value, "embeddings")
+    if isinstance(value, Mapping):
+        keys = set(value)
+        if keys in ({"ids", "embeddings"}, {"id", "embedding"}, {"ids", "embedding"}, {"id", "embeddings"}):
+            ids, vectors = (value[key] for key in sorted(keys, reverse=True))
+            vectors = plain(vectors, "embeddings")
+            words = texts(np.ravel(np.asarray(plain(ids, "ids"))), "embeddings")
+            if not isinstance(vectors, Mapping) and len(words) != len(vectors):
+                raise WrongValue(
+                    f"There are {len(words)} ids and {len(vectors)} embeddings.",
+                    cure="Give one id for each row.",
+                    code="score.lengths",
+                )
+            return GivenEmbeddings(rows=Rows(count=len(words), ids=words), table=_matrix(vectors))
+        if not keys.isdisjoint({*ID_NAMES, id_column} - {None}):
+            value = pd.DataFrame({key: _column(column) for key, column in value.items()})
+        else:
+            words = texts(value, "embeddings")
+            return GivenEmbeddings(
+                rows=Rows(count=len(words), ids=words), table=_matrix(plain([*value.values()], "embeddings"))
+            )
+    if isinstance(value, pd.DataFrame):
+        table, rows = _without_ids(value, "embeddings", id_column)
+        return GivenEmbeddings(rows=rows, table=_numbers(table))
+    if isinstance(value, pd.Series):
+        return GivenEmbeddings(rows=rows_of_index(value.index, "embeddings"), table=_matrix(value))
+    return GivenEmbeddings(rows=Rows(count=len(np.atleast_1d(value))), table=_matrix(value))
+
+
+def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
+    """Return the labels of each task.
+
+    Raises:
+        WrongType: If they cannot be labels.
+        WrongValue: If a column is an index, or labels are not one for each sample.
+    """
+    labels = plain(labels, "labels")
+    if isinstance(labels, Mapping) and set(labels) in (
+        {"ids", "labels"},
+        {"id", "label"},
+        {"ids", "label"},
+        {"id", "labels"},
+    ):
+        labels = pd.DataFrame(
+            {"id" if key in {"id", "ids"} else "label": _column(column) for key, column in labels.items()}
+        )
+    if isinstance(labels, Mapping) and not set(labels).isdisjoint({*ID_NAMES, id_column} - {None}):
+        labels = pd.DataFrame({key: _column(column) for key, column in labels.items()})
+    if isinstance(labels, pd.DataFrame):
+        table, rows = _without_ids(labels, "labels", id_column)
+        for name in table if table.shape[1] > 1 else ():
+            _check_counting(str(name), table[name])
+        if [*table.columns] == ["0"]:
+            table = table.rename(columns={"0": "label"})  # an array with one column, made a table
+        return [GivenTask(name=str(name), rows=rows, values=table[name]) for name in table]
+    if isinstance(labels, Mapping) and not len(labels):
+        return []
+    if isinstance(labels, Mapping) and not all(pd.api.types.is_scalar(value) for value in labels.values()):
+        return [_task(str(name), values, id_column) for name, values in labels.items()]
+    name = labels.name if isinstance(labels, pd.Series) else None
+    return [_task(str(name or "label"), labels, id_column)]
+
+
+def _task(name: str, values: Any, id_column: str | None) -> GivenTask:
+    values = plain(values, "labels")
+    if isinstance(values, Mapping):
+        values = pd.Series([*values.values()], index=pd.Index([*values], dtype=object), dtype=object)
+    if isinstance(values, pd.DataFrame):
+        values, rows = _without_ids(values, "labels", id_column)
+        return GivenTask(name=name, rows=rows, values=values)
+    if isinstance(values, pd.Series):
+        return GivenTask(name=name, rows=rows_of_index(values.index, "labels"), values=values)
+    if not values.ndim:
+        raise WrongType(
+            f"The labels of the task {name} are one value, {values!s:.40}.",
+            cure="Give one label for each sample.",
+            code="score.labels",
+        )
+    return GivenTask(name=name, rows=Rows(count=len(values)), values=values)
+
+
+def _column(values: Any) -> Any:
+    values = plain(values, "values")
+    if isinstance(values, np.ndarray) and values.ndim > 1:
+        values = values.ravel() if values.shape[1:] == (1,) else [*values]
+    return values.to_numpy() if isinstance(values, pd.Series) else values
+
+
+def _without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[pd.DataFrame, Rows]:
+    """Return the columns of a table except the one with ids, and the rows."""
+    if table.columns.nlevels > 1:
+        raise WrongValue(
+            f"The columns of the {name} have {table.columns.nlevels} levels.",
+            cure=f"Give each column one name: {name}.columns = ['_'.join(map(str, names)) for names in {name}.columns].",
+            code="score.columns",
+        )
+    table = table.set_axis([str(column).strip() for column in table.columns], axis=1)
+    if repeated := sorted(set(table.columns[table.columns.duplicated()])):
+        raise WrongValue(
+            f"Several columns of the {name} are called {name_some(repeated, SHOWN)}.",
+            cure="Give each column a name of its own.",
+            code="score.columns",
+        )
+    ids = next((column for column in (id_column, *ID_NAMES) if column in table.columns), None)
+    if ids is not None:
+        return table.drop(columns=ids), Rows(count=len(table), ids=texts(table[ids], name))
+    rows = rows_of_index(table.index, name)
+    similar = [column for column in table.columns if names_an_id(column)]
+    if similar and rows.is_numbered:
+        raise WrongValue(
+            f"The {name} have no column id, but {name_some(list(map(repr, similar)), SHOWN)}.",
+            cure=f"If it has the ids, pass id_column={similar[0]!r}; else remove it.",
+            code="score.id_column",
+        )
+    return table, rows
+
+
+def _check_counting(name: str, column: pd.Series[Any]) -> None:
+    """Refuse a column of labels that an index became when a table was written."""
+    ordered = np.sort(column.to_numpy()) if column.dtype.kind in "iuf" else np.empty(0)
+    counts = len(ordered) >= FEWEST_COUNTED and np.array_equal(ordered - ordered[0], np.arange(len(ordered)))
+    if name.casefold().startswith("unnamed:") or (counts and ordered[0] in {0, 1}):
+        raise WrongValue(
+            f"The column {name!r} of the labels only counts the rows.",
+            cure="Remove it: it is an index, not a task. If it has the ids, rename it to id.",
+            code="score.row_numbers",
+        )
+
+
+def _numbers(table: pd.DataFrame) -> pd.DataFrame | NDArray[Any]:
+    """Return the columns that can be dimensions as numbers, or the one column of vectors as an array."""
+    numbered = [column for column in table.columns if NUMBER_NAME.match(column)]
+    vectors = [] if numbered else [column for column in table.columns if _holds_vectors(table[column])]
+    vectors = [column for column in vectors if column == "embedding"] or vectors
+    if len(vectors) == 1:
+        return _matrix(table[vectors[0]])
+    converted, refused = {}, []
+    for column in numbered or table.columns:
+        try:
+            converted[column] = _floats(table[column])
+        except (TypeError, ValueError):
+            refused.append(f"{column!r} ({'vectors' if column in vectors else _content(table[column])})")
+    if refused:
+        raise WrongType(
+            f"{len(refused)} of the columns of the embeddings {'is' if len(refused) == 1 else 'are'} not of numbers:"
+            f" {name_some(refused, SHOWN)}.",
+            cure="Leave out what is not a dimension. If a column has the ids, pass id_column.",
+            code="score.columns",
+        )
+    return table.assign(**converted)
+
+
+def _holds_vectors(column: pd.Series[Any]) -> bool:
+    given = column.dropna() if column.dtype == object else column[:0]
+    return len(given) > 0 and all(isinstance(value, (list, tuple, np.ndarray)) for value in given)
+
+
+def _content(column: pd.Series[Any]) -> str:
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    return {"string": "text", "datetime64": "dates", "categorical": "categories", "empty": "nothing"}.get(
+        kind, kind
+    )
+
+
+def _floats(values: Any) -> NDArray[Any]:
+    """Return numbers as floats, missing ones as NaN.
+
+    Raises:
+        TypeError: If they are not numbers.
+        ValueError: Likewise.
+    """
+    if isinstance(values, pd.Series):
+        values = values.infer_objects()
+        kind = pd.api.types.infer_dtype(values, skipna=True)
+        if kind not in {"integer", "floating", "mixed-integer-float", "decimal", "boolean"} and len(
+            values.dropna()
+        ):
+            raise TypeError
+        return np.asarray(
+            values.to_numpy(dtype=np.float64, na_value=np.nan)
+            if values.dtype.kind != "f"
+            else values.to_numpy()
+        )
+    if values.dtype.kind in "biuf":
+        return np.asarray(values)
+    if values.dtype.kind != "O":
+        raise TypeError
+    return np.asarray(pd.DataFrame(values).apply(_floats))
+
+
+def _matrix(values: Any) -> NDArray[Any]:
+    """Return embeddings without names as an array n x N."""
+    if isinstance(values, pd.DataFrame):
+        values = values.to_numpy()
+    if isinstance(values, pd.Series):
+        if not _holds_vectors(values):
+            raise _shape((len(values),))
+        if missing := int(values.isna().sum()):
+            raise WrongValue(
+                f"{missing} of the embeddings {'is' if missing == 1 else 'are'} missing.",
+                cure="Leave these samples out.",
+                code="score.missing",
+            )
+        values = [*values]
+    if not isinstance(values, np.ndarray) or (
+        values.ndim == 1 and values.dtype == object and values.size > 0
+    ):
+        values = plain([*values], "embeddings")
+    if not isinstance(values, np.ndarray) or values.ndim != 2 or 0 in values.shape:
+        raise _shape(np.shape(values))
+    try:
+        return _floats(values)
+    except (TypeError, ValueError):
+        raise WrongType(
+            f"The embeddings are not numbers, but of the type {values.dtype}.",
+            cure="Convert them: embeddings.astype(float); leave out what is not a dimension, such as ids.",
+            code="score.type",
+        ) from None
+
+
+def _shape(shape: tuple[int, ...]) -> WrongValue:
+    cure = {
+        1: "Give one row for each sample; for embeddings of one dimension: embeddings.reshape(-1, 1).",
+        3: "Give one row for each sample, such as the mean over one axis, embeddings.mean(axis=1), or all values,"
+        " embeddings.reshape(len(embeddings), -1).",
+    }.get(min(len(shape), 3), "Give one row for each sample, n x N.")
+    return WrongValue(f"The embeddings have the shape {shape}.", cure=cure, code="score.shape")
+
+
+def index_of(rows: Rows) -> Iterator[str]:
+    """Yield a name for each row: its id if somebody chose distinct ids, else its number."""
+    chosen = rows.ids is not None and not rows.is_numbered and len(set(rows.ids)) == rows.count
+    return iter(rows.ids if chosen and rows.ids is not None else map(str, range(rows.count)))

@@ -1,0 +1,166 @@
+"""Decide which label belongs to which embedding: by id if both have ids, else by position."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from scoring.errors import WrongValue
+from scoring.inputs.embeddings import without_suffix
+from scoring.inputs.identifiers import differing_form
+from scoring.printable import count_of, name_some
+
+SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The rows of embeddings, or of the labels of a task.
+
+    Attributes:
+        count: How many.
+        ids: The id of each, as text; None if they have none, as in an array.
+        is_numbered: Whether the ids are the index 0 to n - 1 that pandas makes, so that nobody chose them.
+    """
+
+    count: int
+    ids: tuple[str, ...] | None = None
+    is_numbered: bool = False
+
+
+def rows_of_index(index: pd.Index, name: str) -> Rows:
+    """Return the rows of a table of pandas with this index."""
+    is_numbered = (
+        index.nlevels == 1 and index.dtype.kind in "iu" and bool((index == np.arange(len(index))).all())
+    )
+    return Rows(count=len(index), ids=texts(index, name), is_numbered=is_numbered)
+
+
+def texts(ids: Iterable[Any], name: str) -> tuple[str, ...]:
+    """Return ids as text, numbers without decimals if they are whole.
+
+    Raises:
+        WrongValue: If one is missing.
+    """
+    words = tuple(_text(identifier) for identifier in ids)
+    if missing := sum(not word for word in words):
+        raise WrongValue(
+            f"The {name} have {count_of(missing, 'row without an id', 'rows without an id')},"
+            f" first at position {words.index('')}.",
+            cure="Fill in the ids, or leave these rows out.",
+            code="score.no_id",
+        )
+    return words
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, tuple):
+        return str(tuple(map(_text, value)))
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return ""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        value = int(value)
+    return without_suffix(str(value).strip(" \t"))
+
+
+def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], str]:
+    """Return for each row of the labels its row of the embeddings, -1 if there is none; and a note if the caller should know how.
+
+    Both sides have ids: rows are joined by id. One side has none, or only the index 0 to n - 1 of pandas: rows are paired by position, and
+    their numbers must agree, unless labels lack rows of a table and keep its index. What could be meant in both ways is refused.
+
+    Raises:
+        WrongValue: If the numbers of rows differ, no id is common, ids repeat, or it is not certain which is meant.
+    """
+    own, others = embeddings.ids, labels.ids
+    positions = np.arange(labels.count)
+    if own is not None and own == others:
+        _check_repeated(own, embeddings.count)
+        return positions, ""
+    if own is None or others is None:
+        return _by_position(embeddings, labels, name)
+    if embeddings.is_numbered or labels.is_numbered:
+        if embeddings.count == labels.count:
+            if set(own) == set(others):
+                raise _two_meanings(embeddings, name)
+            return _by_position(embeddings, labels, name)
+        # Labels that lack some rows of the table, as ``dropna`` leaves them, keep their order; a random selection would not.
+        place = {identifier: row for row, identifier in enumerate(own)}
+        rows = [place.get(identifier, -1) for identifier in others]
+        if labels.is_numbered or -1 in rows or rows != sorted(rows):
+            raise _lengths(embeddings, labels, name)
+    _check_repeated(own, embeddings.count)
+    row = {identifier: number for number, identifier in enumerate(own)}
+    found = np.array([row.get(identifier, -1) for identifier in others], dtype=np.intp)
+    if not (found >= 0).any():
+        raise _nothing_common(own, others, name)
+    return found, ""
+
+
+def _by_position(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], str]:
+    if embeddings.count != labels.count:
+        raise _lengths(embeddings, labels, name)
+    sides = {"embeddings": embeddings, f"labels of {name}": labels}
+    chosen = [side for side, rows in sides.items() if rows.ids is not None and not rows.is_numbered]
+    next_to_array = None in {embeddings.ids, labels.ids}
+    if not chosen or (next_to_array and all(text.isdecimal() for text in sides[chosen[0]].ids or ())):
+        return np.arange(labels.count), ""
+    [lacking] = sides.keys() - {chosen[0]}
+    note = f"{name}: rows are paired by position, because only the {chosen[0]} have ids, not the {lacking}."
+    return np.arange(labels.count), note
+
+
+def _lengths(embeddings: Rows, labels: Rows, name: str) -> WrongValue:
+    counts = f"{count_of(embeddings.count, 'embedding')} and {count_of(labels.count, 'label')}"
+    return WrongValue(
+        f"There are {counts} of {name}, and no ids on both sides that could join them.",
+        cure="Give one label for each embedding, in the same order, or both with ids, such as a pandas Series and a DataFrame with ids as"
+        " their index.",
+        code="score.lengths",
+    )
+
+
+def _two_meanings(embeddings: Rows, name: str) -> WrongValue:
+    side, other = (
+        ("embeddings", f"labels of {name}") if embeddings.is_numbered else (f"labels of {name}", "embeddings")
+    )
+    return WrongValue(
+        f"The {side} have the index 0 to {embeddings.count - 1} and the {other} the same numbers in another order, so rows could be"
+        " paired by index or by position.",
+        cure="If they are in the same order, call .to_numpy() on one of them. If the index is meant, sort both: .sort_index().",
+        code="score.two_meanings",
+    )
+
+
+def _check_repeated(ids: tuple[str, ...], count: int) -> None:
+    if len(set(ids)) < count:
+        again = [identifier for identifier, times in Counter(ids).items() if times > 1]
+        raise WrongValue(
+            f"The embeddings have {count_of(len(again), 'id')} more than once: {name_some(again, SHOWN)}.",
+            cure="Keep each id once. If these are no ids, call .reset_index(drop=True) on embeddings and labels, which must then have"
+            " the same order.",
+            code="score.repeated_id",
+        )
+
+
+def _nothing_common(own: tuple[str, ...], others: tuple[str, ...], name: str) -> WrongValue:
+    form = differing_form(list(islice(others, SHOWN)), own)
+    shown = (
+        f"{form[1][0]}, so {form[0]}"
+        if form
+        else f"{others[0]!r} in the labels, {own[0]!r} in the embeddings"
+    )
+    return WrongValue(
+        f"No id of the labels of {name} is an id of the embeddings: {shown}.",
+        cure="Write ids alike on both sides. To pair rows by position, give arrays: .to_numpy().",
+        code="score.no_common_id",
+    )

@@ -1,0 +1,289 @@
+"""``scoring.score``: score files, or what is in memory, by the rules and with the numbers of ``neuco-worker score``."""
+
+from __future__ import annotations
+
+import operator
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from scoring.documents import checked
+from scoring.errors import MissingFile, WrongType, WrongValue, python_errors
+from scoring.inputs.embeddings import without_suffix
+from scoring.memory.containers import is_path
+from scoring.memory.given import GivenEmbeddings, GivenTask, given_embeddings, given_tasks, index_of
+from scoring.memory.kinds import decide, split_name
+from scoring.memory.pairing import pair
+from scoring.memory.result import Result
+from scoring.neuco_bench.configuration import SAMPLE, StandaloneSettings, parse_settings
+from scoring.neuco_bench.labels import LabeledTask, Labels, read_annotations
+from scoring.neuco_bench.reading import take_embeddings
+from scoring.neuco_bench.run import SEED, Material, chosen_tasks, join_material, read_material, score_run
+from scoring.printable import count_of
+from scoring.probes.probe import PROBES, probe_class
+from scoring.progress import progress_bar
+
+ADDRESS = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
+PYTHON_NAMES = {
+    "k_folds": "folds",
+    "probe_type": "probe",
+    "n_splits": "folds",
+    "random_state": "seed",
+    "n_jobs": "threads",
+}
+
+
+def score(
+    embeddings: Any,
+    labels: Any,
+    probe: str = "linear",
+    *,
+    folds: int = SAMPLE["k_folds"],
+    seed: int = SEED,
+    threads: int | None = None,
+    progress: bool = True,
+    id_column: str | None = None,
+    exclude: Iterable[Any] = (),
+    task_filter: Sequence[str] | None = None,
+    embedding_dim: int | None = None,
+    standardize_embeddings: bool = True,
+    normalize_labels: bool = True,
+    **params: Any,
+) -> Result:
+    """Score embeddings on tasks; with seed 42, the numbers are NeuCo-Bench's.
+
+    Pairing. If both sides have ids (an index that was set, a column ``id``, the keys of a dictionary, a file), rows are joined by id.
+    If one side has none (an array, a list, the index 0 to n - 1 of pandas), rows are paired by position, and their numbers must agree;
+    next to an array, an index has no meaning. What could be meant in both ways is refused.
+
+    Types. Two numbers or booleans are two classes, the greater one positive. Texts and pandas' categories are several classes. A table of
+    zeros and ones is several labels. Other numbers are a regression; a note says so if they are few whole numbers. A name decides
+    otherwise: ``digit__multiclass``, ``__regr``, ``__cls``, ``__multilabel``. Only None, NaN and pandas' NA are missing; "NA" is a class.
+    Dates, and as many classes as half of the samples, are refused. The result shows type and notes.
+
+    Args:
+        embeddings: A file; a table (pandas, polars, pyarrow, xarray); a dictionary of ids and vectors; or an array or tensor, n x N. In a
+            table, the dimensions are the columns named by numbers; if there are none, all columns except the id.
+        labels: A file ``<task>__<type>.csv`` or a folder of such files; a table with a column per task; a dictionary of tasks and labels,
+            or of ids and labels; a series; or an array.
+        probe: Name of the probe: linear, ridge, svm or mlp.
+        folds: Number of random splits.
+        seed: Seed of splits and training.
+        threads: Folds trained at the same time; None takes all cores.
+        progress: Whether progress is shown at a terminal or in a notebook.
+        id_column: Name of the column with the ids, if it is not ``id``, in tables that are in memory.
+        exclude: Ids to leave out.
+        task_filter: Names of the tasks to score; None takes all.
+        embedding_dim: Dimension to which narrower embeddings are padded with zeros.
+        standardize_embeddings: Whether embeddings are scaled by one mean and one standard deviation.
+        normalize_labels: Whether the labels of a regression are scaled to [0, 1].
+        params: The probe's parameters, such as ``epochs=20``.
+
+    Raises:
+        ValueError: If embeddings, labels or arguments cannot be used; the message says what was seen, and what helps.
+        TypeError: If they are of a type that cannot be used.
+        FileNotFoundError: If a file is missing.
+    """
+    with python_errors():
+        options = {
+            "task_filter": task_filter
+            if task_filter is None or isinstance(task_filter, str)
+            else list(task_filter),
+            "embedding_dim": embedding_dim
+            if embedding_dim is None
+            else _whole("embedding_dim", embedding_dim, 1),
+            "standardize_embeddings": standardize_embeddings,
+            "normalize_labels": normalize_labels,
+        }
+        settings = _settings(probe, _whole("folds", folds, 1), options, params)
+        seed = _whole("seed", seed, 0, 2**32 - 1)
+        threads = None if threads is None else _whole("threads", threads, 1)
+        material = _material(embeddings, labels, settings, id_column, _excluded(exclude))
+        with progress_bar("Scoring", "folds", Console(stderr=True, quiet=not progress)) as advance:
+            report = score_run(material, settings, seed=seed, threads=threads, progress=advance)
+    for warning in report.warnings:
+        warnings.warn(warning, stacklevel=2)
+    return Result(report=report, settings=settings)
+
+
+def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise WrongType(
+            f"The argument {name} is {value!r:.60}, not a whole number.",
+            cure="Correct it.",
+            code="score.argument",
+        ) from None
+    if number < least or (most is not None and number > most):
+        limits = f"from {least} to {most}" if most is not None else f"of at least {least}"
+        raise WrongValue(
+            f"The argument {name} is {number}, not a whole number {limits}.",
+            cure="Correct it.",
+            code="score.argument",
+        )
+    return number
+
+
+def _settings(
+    probe: str, folds: int, options: Mapping[str, Any], params: Mapping[str, Any]
+) -> StandaloneSettings:
+    """Check the arguments, in their own words."""
+    if not isinstance(probe, str) or probe not in PROBES:
+        raise WrongValue(
+            f"The argument probe is {probe!r:.60}, not the name of a probe.",
+            cure=f"Use one of: {', '.join(PROBES)}.",
+            code="score.argument",
+        )
+    model = probe_class(probe).parameters
+    values = {
+        name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()
+    }
+    for name in values.keys() - model.model_fields.keys():
+        known = [*(score.__kwdefaults__ or {}), *model.model_fields]
+        near = [PYTHON_NAMES[name]] if name in PYTHON_NAMES else get_close_matches(name, known, n=1)
+        raise WrongType(
+            f"There is no argument {name!r} for the probe {probe}.",
+            cure=f"Did you mean {near[0]}?"
+            if near
+            else f"Its parameters are: {', '.join(model.model_fields)}.",
+            code="score.argument",
+        )
+    usual = SAMPLE["probe_params"] if probe == "linear" else {}
+    given = {name: value for name, value in {**usual, **values}.items() if value is not None}
+    checked(model, given, place="", code="score.argument")
+    document = {**SAMPLE, "k_folds": folds, "probe_type": probe, "probe_params": given, **options}
+    return parse_settings({name: value for name, value in document.items() if value is not None}, place="")
+
+
+def _excluded(ids: Any) -> frozenset[str]:
+    if isinstance(ids, (str, bytes)):
+        raise WrongType(
+            "The argument exclude is one text, not a list of ids.", cure="Give a list.", code="score.argument"
+        )
+    return frozenset(without_suffix(str(identifier)) for identifier in ids)
+
+
+def _material(
+    embeddings: Any,
+    labels: Any,
+    settings: StandaloneSettings,
+    id_column: str | None,
+    excluded: frozenset[str],
+) -> Material:
+    """Read what the caller gave, and pair it."""
+    file = _existing(embeddings, "embeddings") if is_path(embeddings) else None
+    given = None if file is not None else given_embeddings(embeddings, id_column)
+    if is_path(labels):
+        read = read_annotations(_existing(labels, "labels"))
+        notes: list[str] = []
+        if given is not None:
+            _check_ids(given, read)
+    else:
+        read, notes = _labeled(given_tasks(labels, id_column), given)
+    chosen_tasks(read, settings)  # before much is read
+    if file is not None:
+        return read_material(file, read, settings, excluded=excluded)
+    assert given is not None  # noqa: S101 - one of both is
+    found = take_embeddings(
+        tuple(index_of(given.rows)),
+        given.table,
+        {identifier for task in read.tasks for identifier in task.ids},
+        embedding_dim=settings.embedding_dim,
+        exclude=excluded,
+    )
+    return join_material(read, found, settings, notes=notes)
+
+
+def _existing(path: str | PathLike[str], name: str) -> Path:
+    if not Path(path).exists():
+        is_address = ADDRESS.match(str(path))
+        raise MissingFile(
+            f"The {name} {path} do not exist.",
+            cure="Download them first, and give the path."
+            if is_address
+            else f"Check the path; the current folder is {Path.cwd()}.",
+            code="score.missing_file",
+        )
+    return Path(path)
+
+
+def _check_ids(given: GivenEmbeddings, labels: Labels) -> None:
+    """Refuse embeddings without ids for label files, which have some, unless these are the numbers of the rows in their order."""
+    if given.rows.ids is not None and not given.rows.is_numbered:
+        return
+    place = {str(row): row for row in range(given.rows.count)}
+    for task in labels.tasks:
+        rows = [place.get(identifier, -1) for identifier in task.ids]
+        if -1 in rows or rows != sorted(rows):
+            raise WrongValue(
+                f"The embeddings have no ids, but the label file of the task {task.name} has.",
+                cure="Give the ids, too: a dictionary of ids and vectors, {'ids': ids, 'embeddings': embeddings}, or a DataFrame"
+                " with ids as its index.",
+                code="score.no_ids",
+            )
+
+
+def _labeled(tasks: Sequence[GivenTask], embeddings: GivenEmbeddings | None) -> tuple[Labels, list[str]]:
+    """Pair the labels of all tasks with embeddings, and decide what is predicted."""
+    names = None if embeddings is None else [*index_of(embeddings.rows)]
+    done, warned, notes = [], [], []
+    for task in tasks:
+        name, declared = split_name(task.name)
+        if not name.strip() or name in {".", ".."} or any(sign in name for sign in "/\\\0"):
+            raise WrongValue(
+                f"The task {name!r} cannot have this name.",
+                cure="Use a name without slashes.",
+                code="score.task",
+            )
+        if embeddings is None:
+            if task.rows.ids is None or task.rows.is_numbered:
+                raise WrongValue(
+                    f"The labels of the task {name} have no ids, but the embeddings are a file, which has.",
+                    cure="Give a pandas Series or DataFrame with the ids as its index.",
+                    code="score.no_ids",
+                )
+            ids = task.rows.ids
+        else:
+            rows, note = pair(embeddings.rows, task.rows, name)
+            notes += [note] if note else []
+            ids = tuple(
+                names[row] if row >= 0 else task.rows.ids[place]  # type: ignore[index]
+                for place, row in enumerate(rows.tolist())
+            )
+        kind, labeled = decide(name, task.values, declared)
+        notes += [kind.note] if kind.note else []
+        ids = tuple(identifier for identifier, is_labeled in zip(ids, labeled, strict=True) if is_labeled)
+        warned += _remarks(name, ids, missing=int((~labeled).sum()))
+        done.append(LabeledTask(name=name, kind=kind.kind, ids=ids, labels=kind.labels, classes=kind.classes))
+    if not done:
+        raise WrongValue("There are no tasks in the labels.", cure="Give at least one.", code="score.labels")
+    if repeated := [name for name, count in Counter(task.name for task in done).items() if count > 1]:
+        raise WrongValue(
+            f"Two tasks are called {repeated[0]}.", cure="Give each a name of its own.", code="score.task"
+        )
+    ordered = tuple(sorted(done, key=lambda task: task.name))
+    return Labels(tasks=ordered, packages=(), warnings=tuple(warned)), notes
+
+
+def _remarks(name: str, ids: Sequence[str], *, missing: int) -> list[str]:
+    remarks = []
+    if missing:
+        remarks.append(
+            f"{name}: {count_of(missing, 'row without a label was', 'rows without a label were')} left out."
+        )
+    if repeated := len(ids) - len(set(ids)):
+        remarks.append(
+            f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
+        )
+    return remarks

@@ -1,0 +1,117 @@
+"""A column of a table that is not a dimension is refused by its name, and a lopsided scale is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import scoring
+
+ROWS = 50
+RANDOM = np.random.RandomState(0)
+MATRIX = RANDOM.standard_normal((ROWS, 4))
+LABELS = MATRIX @ RANDOM.standard_normal(4)
+FRAME = pd.DataFrame(MATRIX).add_prefix("emb_")
+NAMES = (
+    *(
+        "label",
+        "Unnamed: 0",
+        "index",
+        "level_0",
+        "rownames",
+        "cloud_cover",
+        "cloudCover",
+        "epsg",
+        "epsg_code",
+        ".geo",
+    ),
+    *("system:index", "year", "years", "acquisition_date", "center_lat", "utm_zone", "split", "bbox", ""),
+)
+"""As in tables of pandas, R, Earth Engine and Major TOM."""
+
+
+def ridge(embeddings: Any, labels: Any = LABELS, **options: Any) -> Any:
+    """Score with few folds, quietly."""
+    return scoring.score(embeddings, labels, "ridge", folds=2, progress=False, **options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_name_that_says_something_about_samples_is_refused(name: str, stored: bool, tmp_path: Path) -> None:
+    """In memory and in files; next to columns named by numbers, such a column is ignored."""
+    given: Any = FRAME.assign(**{name: RANDOM.standard_normal(ROWS)})
+    labels = pd.Series(LABELS)
+    numbered = pd.DataFrame(MATRIX).assign(**{name: LABELS})
+    with pytest.warns(UserWarning, match="1 extra column was ignored"):
+        assert ridge(numbered).report.embedding_dim == 4
+    if stored:
+        given.insert(0, "id", [f"p{number}" for number in range(ROWS)])
+        labels.index = pd.Index(given["id"])
+        given.to_csv(tmp_path / "e.csv", index=False)
+        given = tmp_path / "e.csv"
+    called = f'is called "{name}"' if name else "has no name"
+    with pytest.raises(ValueError, match=f"{called}.*describe the samples"):
+        ridge(given, labels)
+
+
+@pytest.mark.parametrize(
+    "numbers", [range(ROWS), range(1, ROWS + 1), RANDOM.permutation(ROWS), range(100, 100 + ROWS)]
+)
+def test_a_column_that_counts_the_rows_is_refused(numbers: Any, tmp_path: Path) -> None:
+    """It is an index that became a column, also in an array; sorting does not hide it."""
+    counted = np.column_stack([numbers, MATRIX])
+    for given in (FRAME.assign(a=numbers), counted, pd.DataFrame(counted)):
+        with pytest.raises(ValueError, match="only counts the rows"):
+            ridge(given)
+    ids = [f"p{number}" for number in range(ROWS)]
+    FRAME.assign(a=numbers, id=ids).to_csv(tmp_path / "e.csv", index=False)
+    with pytest.raises(ValueError, match='column "a" of the embeddings only counts the rows'):
+        ridge(tmp_path / "e.csv", pd.Series(LABELS, index=ids))
+    with pytest.raises(ValueError, match="'a' of the labels only counts the rows"):
+        ridge(MATRIX, pd.DataFrame({"a": range(ROWS), "height": LABELS}))
+
+
+def test_the_labels_inside_the_embeddings_are_refused() -> None:
+    """By value or by name; in an array, which has no names, a note tells it."""
+    with pytest.raises(ValueError, match='column "a" of the embeddings has the labels of the task height'):
+        ridge(FRAME.assign(a=LABELS), {"height": LABELS})
+    with pytest.raises(ValueError, match='column "Height" of the embeddings'):
+        ridge(FRAME.assign(Height=LABELS * 2), {"height": LABELS})
+    classes = RANDOM.permutation(ROWS) % 3
+    with pytest.raises(ValueError, match='column "a" of the embeddings has the labels of the task land'):
+        ridge(FRAME.assign(a=classes), {"land__multiclass": classes})
+    result = ridge(np.column_stack([MATRIX, LABELS]))
+    assert result.notes == ("The column 4 of the embeddings has the labels of the task label.",)
+    assert "Note: The column 4" in repr(result)
+
+
+def test_columns_without_numbers_are_listed() -> None:
+    """A series such as emb_0 to emb_3 is not."""
+    assert ridge(FRAME).notes == ()
+    result = ridge(FRAME.assign(size=RANDOM.standard_normal(ROWS)))
+    assert result.notes == ('No column has a number as its name, so all are dimensions, also "size".',)
+
+
+def test_a_column_that_could_have_the_ids_is_asked_about() -> None:
+    """It is used if its name is given."""
+    ids = [f"p{number}" for number in range(ROWS)]
+    for name in ("ID", "image_id", "tileId"):
+        with pytest.raises(ValueError, match=f"id_column='{name}'"):
+            ridge(FRAME.assign(**{name: ids}))
+    shuffled = pd.Series(LABELS, index=ids)[::-1]
+    assert ridge(FRAME.assign(image_id=ids), shuffled, id_column="image_id").to_frame()["score"].min() > 0.9
+
+
+def test_few_columns_with_nearly_all_the_variance_are_told() -> None:
+    """One mean and one standard deviation scale all values, so the other columns hardly count."""
+    scale = np.array([1, 1e6, 1, 1])
+    with pytest.warns(UserWarning, match="1 column of 4 holds 99.*: column 1.*Standardize each column"):
+        ridge(MATRIX * scale)
+    with pytest.warns(UserWarning, match='column "emb_1"'):
+        ridge(FRAME * scale)
+    assert ridge(MATRIX * scale, standardize_embeddings=False).report.warnings == ()
+    assert ridge(MATRIX * np.array([1, 3, 1, 1])).report.warnings == ()

@@ -1,0 +1,240 @@
+"""What a caller has in memory is read with its names and ids, whatever library made it, or refused in one sentence."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+from scipy import sparse
+
+import scoring
+
+ROWS, DIM = 40, 6
+RANDOM = np.random.RandomState(0)
+MATRIX = RANDOM.standard_normal((ROWS, DIM))
+LABELS = MATRIX @ RANDOM.standard_normal(DIM)
+IDS = [f"p_{number:02}" for number in range(ROWS)]
+SERIES = pd.Series(LABELS, index=IDS)[::-1]
+TABLE = pyarrow.table({"id": IDS, **{f"e{number}": MATRIX[:, number] for number in range(DIM)}})
+
+
+class WithPandas:
+    """A table with the method of polars, xarray, cuDF and others."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return it as a data frame."""
+        return TABLE.to_pandas()
+
+
+class WithStream:
+    """A table with Arrow's protocol."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the stream."""
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+class WithInterchange:
+    """A table with the older protocol of data frames."""
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> object:
+        """Return the protocol's object."""
+        return TABLE.__dataframe__(nan_as_null, allow_copy)
+
+
+class Unhelpful:
+    """A table whose library is incomplete."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Fail as polars does without pyarrow."""
+        raise ModuleNotFoundError("pyarrow")
+
+
+class Lazy:
+    """A table that is not computed yet."""
+
+    def collect(self) -> WithPandas:
+        """Compute it."""
+        return WithPandas()
+
+
+def torch_tensor(values: Any) -> Any:
+    """Return a tensor that is part of a graph, in a type that numpy does not have."""
+    return pytest.importorskip("torch").tensor(values, requires_grad=True).bfloat16()
+
+
+def xarray_table(values: Any) -> Any:
+    """Return a labeled array; xarray is not installed everywhere."""
+    return pytest.importorskip("xarray").DataArray(values, dims=("id", "dim"), coords={"id": IDS})
+
+
+WITH_IDS: dict[str, Callable[[], Any]] = {
+    "to_pandas": WithPandas,
+    "arrow stream": WithStream,
+    "interchange": WithInterchange,
+    "pyarrow": lambda: TABLE,
+    "polars": lambda: pytest.importorskip("polars").from_arrow(TABLE),
+    "xarray": lambda: xarray_table(MATRIX),
+    "records": lambda: TABLE.to_pylist(),
+    "lists of arrow": lambda: pyarrow.table({"id": IDS, "embedding": MATRIX.tolist()}),
+    "a series of vectors": lambda: pd.Series([*MATRIX], index=IDS),
+    "a dictionary of tensors": lambda: {key: torch_tensor(row) for key, row in zip(IDS, MATRIX, strict=True)},
+}
+WITHOUT: dict[str, Callable[[], Any]] = {
+    "tensor": lambda: torch_tensor(MATRIX),
+    "list of tensors": lambda: [*torch_tensor(MATRIX)],
+    "sparse tensor": lambda: torch_tensor(MATRIX).detach().to_sparse(),
+    "sparse matrix": lambda: sparse.csr_matrix(MATRIX),
+    "sparse array": lambda: sparse.coo_array(MATRIX),
+    "big-endian": lambda: MATRIX.astype(">f4"),
+    "objects": lambda: MATRIX.astype(object),
+    "half": lambda: MATRIX.astype(np.float16),
+    "columns first": lambda: np.asfortranarray(MATRIX),
+    "record array": lambda: np.rec.fromarrays([*MATRIX.T], names=[f"e{number}" for number in range(DIM)]),
+    "generator": lambda: (row for row in MATRIX),
+    "values of a dictionary": lambda: dict(zip(IDS, MATRIX, strict=True)).values(),
+    "tuples": lambda: tuple(map(tuple, MATRIX)),
+    "nullable": lambda: pd.DataFrame(MATRIX).astype("Float64"),
+}
+
+
+def ridge(embeddings: Any, labels: Any, **options: Any) -> scoring.memory.result.Result:
+    """Score with few folds, quietly."""
+    return scoring.score(embeddings, labels, "ridge", folds=2, progress=False, **options)
+
+
+@pytest.mark.parametrize("form", WITH_IDS)
+def test_a_table_of_any_library_keeps_its_ids(form: str) -> None:
+    """Ids are no dimension, and join rows with labels in another order."""
+    result = ridge(WITH_IDS[form](), SERIES)
+    assert (result.report.embedding_dim, result.to_frame()["score"].min() > 0.9) == (DIM, True)
+
+
+@pytest.mark.parametrize("form", WITHOUT)
+def test_an_array_of_any_library_is_read_by_position(form: str) -> None:
+    """Labels in the same order are learned."""
+    for labels in (LABELS, (value for value in LABELS), torch_tensor(LABELS[:, None])):
+        result = ridge(WITHOUT[form](), labels)
+        assert (result.report.embedding_dim, result.to_frame()["score"].min() > 0.9) == (DIM, True)
+
+
+def test_masked_values_are_missing() -> None:
+    """They are not the numbers under the mask, and count as 0 like NaN."""
+    mask = np.eye(ROWS, DIM, dtype=bool)
+    with pytest.warns(UserWarning, match="6 cells are NaN"):
+        masked = ridge(np.ma.masked_array(MATRIX, mask), LABELS)
+    assert masked.q == ridge(np.where(mask, 0, MATRIX), LABELS).q
+
+
+REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "three axes": (np.zeros((ROWS, 2, 3)), ValueError, r"the shape \(40, 2, 3\).*mean\(axis=1\)"),
+    "one axis": (LABELS, ValueError, r"the shape \(40,\)"),
+    "no rows": (MATRIX[:0], ValueError, r"the shape \(0, 6\)"),
+    "ragged": (
+        [[1, 2], [1, 2, 3]] * 20,
+        ValueError,
+        "Row 0 of the embeddings has 2 values, row 1 has 3 values",
+    ),
+    "huge": (sparse.csr_matrix((ROWS, 10**9)), ValueError, "sparse with the shape"),
+    "texts": (MATRIX.astype(str), TypeError, "not numbers"),
+    "raw bytes": (np.zeros((ROWS, DIM), "V2"), TypeError, "bfloat16"),
+    "a column of texts": (
+        pd.DataFrame(MATRIX).add_prefix("e").assign(site=IDS),
+        TypeError,
+        "'site' \\(text\\)",
+    ),
+    "a set": (set(LABELS), TypeError, "a set, which has no order"),
+    "nothing": (None, TypeError, "NoneType, which cannot be read"),
+    "a type": (np.ndarray, TypeError, "cannot be read"),
+    "an open file": (io.BytesIO(), TypeError, "the path of a file"),
+    "an incomplete library": (Unhelpful(), TypeError, "Unhelpful, which cannot be read"),
+    "lazy": (Lazy(), TypeError, r"its method collect\(\)"),
+    "two levels": (
+        pd.DataFrame(MATRIX, columns=pd.MultiIndex.from_product([["a", "b"], [0, 1, 2]])),
+        ValueError,
+        "have 2 levels",
+    ),
+    "repeated names": (pd.DataFrame(MATRIX, columns=[0, 1, 2] * 2), ValueError, "called 0, 1, 2"),
+    "ids and rows": ({"ids": IDS[:5], "embeddings": MATRIX}, ValueError, "5 ids and 40 embeddings"),
+}
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_what_cannot_be_embeddings_is_refused(form: str) -> None:
+    """The message says what was seen, in words that the caller knows."""
+    given, error, message = REFUSED[form]
+    with pytest.raises(error, match=message) as caught:
+        ridge(given, LABELS)
+    assert type(caught.value).__module__ == "scoring.errors"
+    assert not any(word in str(caught.value) for word in ("configuration", "k_folds", ".parquet", "temp"))
+
+
+ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"seed": -1}, ValueError, "The argument seed is -1"),
+    ({"folds": 0}, ValueError, "The argument folds is 0"),
+    ({"folds": "10"}, TypeError, "The argument folds is '10'"),
+    ({"folds": True}, TypeError, "The argument folds is True"),
+    ({"threads": 0}, ValueError, "The argument threads is 0"),
+    ({"probe": "Ridge"}, ValueError, "linear, mlp, ridge, svm"),
+    ({"probe": "linear", "epoch": 5}, TypeError, "Did you mean epochs?"),
+    ({"k_folds": 5}, TypeError, "Did you mean folds?"),
+    ({"probe": "linear", "epochs": 0}, ValueError, "The argument epochs is '0', not a whole number above 0"),
+    ({"normalize_labels": "yes"}, ValueError, "The argument normalize_labels is 'yes', not true or false"),
+    ({"task_filter": ["x"]}, ValueError, "task_filter names 'x', which is not a task. The tasks are: label"),
+    ({"embedding_dim": 2}, ValueError, "but embedding_dim is 2"),
+    ({"exclude": "p_00"}, TypeError, "one text"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "message"), ARGUMENTS)
+def test_wrong_arguments_are_named_as_the_caller_wrote_them(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    """Numbers of numpy are numbers; everything else is refused before anything is read."""
+    scoring.score(MATRIX, LABELS, "ridge", folds=np.int64(2), seed=np.uint8(1), progress=False)
+    with pytest.raises(error, match=message):
+        scoring.score(MATRIX, LABELS, **{"probe": "ridge", "folds": 2, "progress": False, **options})
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """An address on the web is not a file."""
+    for embeddings, labels in ((tmp_path / "x.csv", SERIES), (MATRIX, str(tmp_path / "x.csv"))):
+        with pytest.raises(FileNotFoundError, match=r"x\.csv do not exist"):
+            ridge(embeddings, labels)
+    with pytest.raises(FileNotFoundError, match="Download them first"):
+        ridge("https://example.org/x.csv", SERIES)
+
+
+def test_files_and_what_is_in_memory_go_together(tmp_path: Path) -> None:
+    """Files have ids, so the other side needs them, too; numbers of rows in their order are enough."""
+    pd.DataFrame(MATRIX, index=pd.Index(IDS, name="id")).to_csv(tmp_path / "e.csv")
+    SERIES.rename("label").rename_axis("id").to_csv(tmp_path / "height__regr.csv")
+    pd.Series(LABELS, name="label").rename_axis("id").to_csv(tmp_path / "numbered__regr.csv")
+    frame = pd.DataFrame(MATRIX, index=IDS)
+    for embeddings, labels in (
+        (tmp_path / "e.csv", SERIES),
+        (tmp_path / "e.csv", tmp_path / "height__regr.csv"),
+        (frame, tmp_path / "height__regr.csv"),
+        (MATRIX, tmp_path / "numbered__regr.csv"),
+    ):
+        assert ridge(embeddings, labels).to_frame()["score"].min() > 0.9
+    for embeddings, labels in ((tmp_path / "e.csv", LABELS), (MATRIX, tmp_path / "height__regr.csv")):
+        with pytest.raises(ValueError, match="have no ids"):
+            ridge(embeddings, labels)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_task_that_is_too_small_is_left_out() -> None:
+    """The others are scored."""
+    labels: Mapping[str, Any] = {"height": LABELS, "rare": [*LABELS[:10], *[None] * 30]}
+    result = ridge(MATRIX, labels)
+    assert [*result.to_frame().index] == ["height"]
+    assert "The task rare has 10 samples" in repr(result)
+    with pytest.raises(ValueError, match="has 10 samples"):
+        ridge(MATRIX[:10], LABELS[:10])

@@ -1,0 +1,161 @@
+"""Which label belongs to which embedding: every way to hold the same data is paired rightly or refused, never wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import scoring
+from scoring.memory.pairing import Rows, pair, rows_of_index, texts
+
+ROWS = 60
+SHUFFLED = np.random.RandomState(3).permutation(ROWS)
+ORDERS = {"all": np.arange(ROWS), "shuffled": SHUFFLED, "selected": SHUFFLED[:40], "first": np.arange(40)}
+IDS = np.array([f"p_{number:02}" for number in range(ROWS)])
+INDEXES: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {
+    "none": lambda _: None,
+    "default": lambda rows: pd.RangeIndex(len(rows)),
+    "numbers": lambda rows: pd.Index(rows),
+    "others": lambda rows: pd.Index(rows * 7 + 1000),
+    "texts": lambda rows: pd.Index(IDS[rows]),
+    "pairs": lambda rows: pd.MultiIndex.from_arrays([rows // 10, rows % 10]),
+}
+"""What stands next to rows that were chosen from a table: nothing (an array), or an index of pandas."""
+
+
+def rows_of(index: str, order: str) -> Rows:
+    """Return the rows of a side."""
+    rows = ORDERS[order]
+    made = INDEXES[index](rows)
+    return Rows(count=len(rows)) if made is None else rows_of_index(made, "embeddings")
+
+
+@pytest.mark.parametrize(
+    ("own", "others"),
+    [*product(product(INDEXES, ORDERS), product(INDEXES, ORDERS))],
+    ids=lambda side: "-".join(side),
+)
+def test_no_form_of_the_same_data_is_paired_wrongly(own: tuple[str, str], others: tuple[str, str]) -> None:
+    """Rows are joined by ids on both sides; else by position, which is right if the caller has put them into one order."""
+    embeddings, labels = ORDERS[own[1]], ORDERS[others[1]]
+    kinds = [
+        "default" if index == "numbers" and order in {"all", "first"} else index
+        for index, order in (own, others)
+    ]
+    both_named = {"none", "default"}.isdisjoint(kinds)
+    same_order = np.array_equal(embeddings, labels)
+    try:
+        found, _ = pair(rows_of(*own), rows_of(*others), "height")
+    except ValueError:
+        assert not same_order or (both_named and kinds[0] != kinds[1]) or set(kinds) == {"default", "numbers"}
+        return
+    if same_order or (both_named and kinds[0] == kinds[1]):
+        chosen = found >= 0
+        assert np.array_equal(embeddings[found[chosen]], labels[chosen])
+        assert chosen.sum() == len(np.intersect1d(embeddings, labels))
+    elif len(embeddings) == len(labels):
+        # Both were put into an order that only the caller knows, and no index says otherwise.
+        assert not both_named
+        assert np.array_equal(found, np.arange(len(labels)))
+    else:
+        pytest.fail("different numbers of rows were paired without ids on both sides")
+
+
+def test_labels_that_lack_some_rows_of_a_table_are_joined_by_its_index() -> None:
+    """So it is after ``dropna``; a selection in another order is refused, because the table might have it, too."""
+    rest = rows_of_index(pd.Index([1, 3, 10]), "labels")
+    assert pair(rows_of("default", "all"), rest, "height")[0].tolist() == [1, 3, 10]
+    with pytest.raises(ValueError, match="There are 60 embeddings and 40 labels of height"):
+        pair(rows_of("default", "all"), rows_of("numbers", "selected"), "height")
+
+
+def test_an_index_of_the_same_numbers_in_another_order_is_refused() -> None:
+    """A table with the index 0 to n - 1 could be in its own order, or in that of a shuffled series."""
+    with pytest.raises(ValueError, match="paired by index or by position"):
+        pair(rows_of("default", "all"), rows_of("numbers", "shuffled"), "height")
+    with pytest.raises(ValueError, match="The labels of height have the index 0 to 59"):
+        pair(rows_of("numbers", "shuffled"), rows_of("default", "all"), "height")
+    with pytest.raises(ValueError, match="There are 60 embeddings and 40 labels of height"):
+        pair(rows_of("default", "all"), rows_of("default", "first"), "height")
+
+
+def test_rows_that_are_paired_by_position_although_one_side_has_ids_are_noted() -> None:
+    """Numbers next to an array are no ids; texts could be."""
+    assert pair(rows_of("none", "shuffled"), rows_of("numbers", "shuffled"), "height")[1] == ""
+    _, note = pair(rows_of("none", "shuffled"), rows_of("texts", "shuffled"), "height")
+    assert (
+        note
+        == "height: rows are paired by position, because only the labels of height have ids, not the embeddings."
+    )
+    assert pair(rows_of("default", "selected"), rows_of("numbers", "selected"), "height")[1] == note
+
+
+def test_ids_are_compared_as_text() -> None:
+    """Numbers are whole, bytes are text, suffixes of files are left out; a missing or repeated id is refused."""
+    assert texts([7, 7.0, np.float32(7), b"a", "a.zarr.zip", " a"], "embeddings") == (
+        "7",
+        "7",
+        "7",
+        "a",
+        "a",
+        "a",
+    )
+    with pytest.raises(ValueError, match="1 row without an id, first at position 1"):
+        texts(["a", None], "embeddings")
+    repeated = Rows(count=3, ids=("a", "b", "a"))
+    with pytest.raises(ValueError, match="1 id more than once: a"):
+        pair(repeated, Rows(count=2, ids=("a", "b")), "height")
+    with pytest.raises(ValueError, match="upper and lower case differ"):
+        pair(Rows(count=2, ids=("a", "b")), Rows(count=2, ids=("A", "B")), "height")
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray[Any, Any], pd.Series[float]]:
+    """Return embeddings and labels that depend on them linearly."""
+    random = np.random.RandomState(0)
+    matrix = random.standard_normal((ROWS, 6))
+    return matrix, pd.Series(matrix @ random.standard_normal(6), name="height")
+
+
+FORMS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
+    "arrays": lambda x, y: (x, y.to_numpy()),
+    "array and shuffled series": lambda x, y: (x[SHUFFLED], y.iloc[SHUFFLED]),
+    "array and selected series": lambda x, y: (x[SHUFFLED[:40]], y.iloc[SHUFFLED[:40]]),
+    "array and selected table": lambda x, y: (x[SHUFFLED[:40]], y.iloc[SHUFFLED[:40]].to_frame()),
+    "new table and selected series": lambda x, y: (pd.DataFrame(x[SHUFFLED[:40]]), y.iloc[SHUFFLED[:40]]),
+    "table and labels without some": lambda x, y: (pd.DataFrame(x), y.drop(index=SHUFFLED[:10])),
+    "shuffled table and array": lambda x, y: (pd.DataFrame(x).iloc[SHUFFLED], y.to_numpy()[SHUFFLED]),
+    "index": lambda x, y: (pd.DataFrame(x, IDS), y.set_axis(IDS).iloc[SHUFFLED]),
+    "column": lambda x, y: (pd.DataFrame(x).assign(id=IDS), y.set_axis(IDS).iloc[SHUFFLED]),
+    "another column": lambda x, y: (pd.DataFrame(x).assign(image=IDS), y.set_axis(IDS).iloc[SHUFFLED]),
+    "dictionaries": lambda x, y: (
+        dict(zip(IDS, x, strict=True)),
+        {"height": y.set_axis(IDS).iloc[SHUFFLED].to_dict()},
+    ),
+    "ids and labels": lambda x, y: (
+        {"ids": IDS, "embeddings": x},
+        dict(zip(IDS[SHUFFLED], y.iloc[SHUFFLED], strict=True)),
+    ),
+    "columns": lambda x, y: (
+        {"id": IDS, **{str(number): x[:, number] for number in range(6)}},
+        {"ids": IDS[SHUFFLED], "labels": y.to_numpy()[SHUFFLED]},
+    ),
+    "records": lambda x, y: (
+        [{"id": identifier, "embedding": row} for identifier, row in zip(IDS, x, strict=True)],
+        pd.DataFrame({"id": IDS, "height": y}).iloc[SHUFFLED],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_linear_labels_is_learned(form: str, data: tuple[Any, Any]) -> None:
+    """A ridge probe finds labels that are linear, unless they are paired wrongly."""
+    embeddings, labels = FORMS[form](*data)
+    column = "image" if form == "another column" else None
+    frame = scoring.score(embeddings, labels, "ridge", folds=2, progress=False, id_column=column).to_frame()
+    assert frame["score"].min() > 0.95

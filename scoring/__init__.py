@@ -1,26 +1,34 @@
 """Turn embeddings and hidden tasks into a scorecard, as a pure function.
 
-``score`` is all that a Python caller needs; ``scoring/README.md`` has examples that run. It is imported on first use, so a tool that only
-reads tables does not load the modules that train probes.
+A Python caller needs ``score``, ``compare`` and ``rank``; ``scoring/README.md`` has examples that run. Each is imported on first use, so a
+tool that only reads tables does not load the modules that train probes.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scoring.memory.score import score
 
-__all__ = ["score"]
+    compare: Any
+    rank: Any
+
+PLACES = {
+    "compare": "leaderboard.exchange.results",
+    "rank": "leaderboard.exchange.results",
+    "score": "scoring.memory.score",
+}
+"""The module of each function. Ranks are the leaderboard's, which no module of this package uses."""
+__all__ = ["compare", "rank", "score"]
 
 
 def __getattr__(name: str) -> Any:
     """Load the function."""
-    if name != "score":
+    if name not in PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from scoring.memory.score import score
-
-    return score
+    return getattr(import_module(PLACES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -16,6 +16,7 @@ from leaderboard.exchange.geobench_ranking import (
 )
 from leaderboard.exchange.neurobench import neurobench_documents
 from leaderboard.exchange.runs import (
+    OVERALL,
     Compared,
     PhaseRuns,
     compare_runs,
@@ -26,6 +27,7 @@ from leaderboard.exchange.runs import (
 from leaderboard.exchange.table import rank_table, read_table, table_document
 
 __all__ = [
+    "OVERALL",
     "Compared",
     "PhaseRuns",
     "board_files",

@@ -23,6 +23,7 @@ from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 
 SUMMARY = "results_summary.json"
+OVERALL = "mean of tasks"
 Score = Annotated[float | None, AfterValidator(lambda value: value if math.isfinite(value or 0.0) else None)]
 
 
@@ -144,7 +145,7 @@ def leaderboard_csv(runs: PhaseRuns) -> str:
     return pd.concat(parts, axis=1).iloc[list(ranking.order)].to_csv(index=False, lineterminator="\n")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Compared:
     """A comparison of runs on the tasks that all of them have.
 
@@ -164,6 +165,42 @@ class Compared:
     unpaired: tuple[tuple[str, ...], ...]
     left_out: tuple[str, ...]
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each other run and task, then its mean: both Q, their difference, and the ends of its 95 % interval.
+
+        ``paired`` says whether the runs were compared fold by fold, which needs the same labels and splits.
+        """
+        rows = [
+            {
+                "run": name,
+                "task": task,
+                "first": first,
+                "q": q,
+                "difference": difference.value,
+                **dict(zip(("low", "high"), difference.interval or (math.nan, math.nan), strict=True)),
+                "paired": task not in unpaired if task in scores else not unpaired,
+            }
+            for name, scores, mean, comparison, unpaired in zip(
+                self.names[1:], self.q[1:], self.means[1:], self.comparisons, self.unpaired, strict=True
+            )
+            for task, first, q, difference in zip(
+                (*self.tasks, OVERALL),
+                (*self.q[0].values(), self.means[0]),
+                (*scores.values(), mean),
+                (*comparison.tasks, comparison.overall),
+                strict=True,
+            )
+        ]
+        return pd.DataFrame(rows).set_index(["run", "task"])
+
+    def __repr__(self) -> str:
+        """Return the table, with what it means."""
+        left_out = [f"Left out: {', '.join(self.left_out)}."] if self.left_out else []
+        table = self.to_frame().round(3).to_string()
+        return "\n".join(
+            [f"Compared with {self.names[0]}; 95 % intervals over the random splits", table, *left_out]
+        )
+
     @property
     def means(self) -> tuple[float, ...]:
         """Mean Q over the tasks, for each run."""
@@ -176,11 +213,22 @@ def compare_runs(folders: Sequence[Path]) -> Compared:
     Raises:
         OrganizerError: If there are fewer than two, one cannot be read or has no fold scores, or they have no task in common.
     """
-    if len(folders) < 2:
+    short = [folder.resolve().name for folder in folders]
+    names = short if len(set(short)) == len(short) else [str(folder) for folder in folders]
+    return compare_results(names, [scored_tasks(read_run(folder)[1], str(folder)) for folder in folders])
+
+
+def compare_results(names: Sequence[str], runs: Sequence[Mapping[str, TaskResult]]) -> Compared:
+    """Compare the results of runs with the first of them; they come from :func:`scored_tasks`.
+
+    Raises:
+        OrganizerError: If there are fewer than two, or they have no task in common.
+    """
+    if len(runs) < 2:
         raise OrganizerError(
-            "A comparison needs two runs or more.", cure="Name their folders.", code="runs.too_few"
+            "A comparison needs two runs or more.", cure="Name two or more.", code="runs.too_few"
         )
-    first, *others = runs = [_scored_tasks(folder) for folder in folders]
+    first, *others = runs
     named = list(dict.fromkeys(task for run in runs for task in run))
     tasks = tuple(task for task in named if all(task in run for run in runs))
     if not tasks:
@@ -190,9 +238,8 @@ def compare_runs(folders: Sequence[Path]) -> Compared:
             code="runs.no_common_task",
         )
     pairs = [{task: _pair(task, first[task], run[task]) for task in tasks} for run in others]
-    short = [folder.resolve().name for folder in folders]
     return Compared(
-        names=tuple(short if len(set(short)) == len(short) else map(str, folders)),
+        names=tuple(names),
         tasks=tasks,
         q=tuple({task: run[task].q_stat or 0.0 for task in tasks} for run in runs),
         comparisons=tuple(compare(list(each.values()), epsilon=Recipe.epsilon) for each in pairs),
@@ -243,12 +290,15 @@ def _pair(task: str, first: TaskResult, second: TaskResult) -> TaskPair:
     )
 
 
-def _scored_tasks(folder: Path) -> dict[str, TaskResult]:
-    """Read the tasks of a run, in its order; tasks without a finite score are left out."""
-    _, results = read_run(folder)
+def scored_tasks(results: Mapping[str, TaskResult], run: str) -> dict[str, TaskResult]:
+    """Return the tasks of a run that have a finite score, in its order.
+
+    Raises:
+        OrganizerError: If fold scores are missing.
+    """
     if any(result.q_t is None for result in results.values()):
         raise OrganizerError(
-            f"The run {folder} has no fold scores. Without them, the uncertainty of a difference is unknown.",
+            f"The run {run} has no fold scores. Without them, the uncertainty of a difference is unknown.",
             cure="Score it again with output_fold_results: true.",
             code="runs.no_folds",
         )

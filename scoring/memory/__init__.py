@@ -4,4 +4,4 @@
 ``kinds`` what a task predicts. All of them refuse what could be meant in two ways.
 """
 
-__all__ = ["score"]
+__all__ = ["result", "score"]

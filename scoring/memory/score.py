@@ -56,6 +56,8 @@ def score(
     embedding_dim: int | None = None,
     standardize_embeddings: bool = True,
     normalize_labels: bool = True,
+    enable_plots: bool = False,
+    store_probes: bool = False,
     **params: Any,
 ) -> Result:
     """Score embeddings on tasks; with seed 42, the numbers are NeuCo-Bench's.
@@ -85,6 +87,8 @@ def score(
         embedding_dim: Dimension to which narrower embeddings are padded with zeros.
         standardize_embeddings: Whether embeddings are scaled by one mean and one standard deviation.
         normalize_labels: Whether the labels of a regression are scaled to [0, 1].
+        enable_plots: Whether ``result.save`` draws plots.
+        store_probes: Whether it writes a probe of each task, trained on all samples.
         params: The probe's parameters, such as ``epochs=20``.
 
     Raises:
@@ -102,6 +106,8 @@ def score(
             else _whole("embedding_dim", embedding_dim, 1),
             "standardize_embeddings": standardize_embeddings,
             "normalize_labels": normalize_labels,
+            "enable_plots": enable_plots,
+            "store_probes": store_probes,
         }
         settings = _settings(probe, _whole("folds", folds, 1), options, params)
         seed = _whole("seed", seed, 0, 2**32 - 1)

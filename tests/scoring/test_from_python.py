@@ -124,6 +124,6 @@ def test_importing_it_loads_nothing() -> None:
     code = "import sys, scoring; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numba", "torch", "pandas"} & set(done.stdout.split())
-    assert dir(scoring) == ["score"]
+    assert dir(scoring) == ["compare", "rank", "score"]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         scoring.nothing  # noqa: B018

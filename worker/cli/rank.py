@@ -133,9 +133,6 @@ def _show(scores: pd.DataFrame, ranking: Ranking, baselines: tuple[str, ...]) ->
     console.print(table_of(shares, "Task weights"))
 
 
-OVERALL = "mean of tasks"
-
-
 def compare(
     runs: Annotated[
         list[Path],
@@ -165,6 +162,8 @@ def compare(
 
 def _show_compared(compared: Compared) -> None:
     """Print a table for each run that is compared with the first, so that each fits a terminal of 80 columns."""
+    from leaderboard.exchange import OVERALL
+
     console = Console(highlight=False)
     first, *others = compared.names
     console.print(f"A: {first}", markup=False, soft_wrap=True)

@@ -1,0 +1,221 @@
+"""``scoring.compare`` and ``scoring.rank``: the commands of the same names, for results that are in memory."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from leaderboard.exchange.runs import Compared, TaskResult, compare_results, read_run, scored_tasks
+from leaderboard.exchange.table import rank_table
+from leaderboard.ranking import Ranking
+from scoring.errors import MissingFile, WrongType, WrongValue, python_errors
+from scoring.printable import name_some
+
+if TYPE_CHECKING:
+    from scoring.memory.result import Result
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Ranked:
+    """Entries in the order of their dynamic rank.
+
+    Attributes:
+        table: Q of each entry (row) on each task.
+        ranking: The dynamic rank.
+        results: What ``scoring.score`` returned, by entry, if embeddings or results were ranked.
+    """
+
+    table: pd.DataFrame
+    ranking: Ranking
+    results: Mapping[str, Result]
+
+    @property
+    def weights(self) -> pd.Series[float]:
+        """The weight of each task in the ranks."""
+        return pd.Series(self.ranking.weights, index=self.table.columns, name="weight")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per entry, the best first: rank, weighted rank, mean Q, and Q on each task."""
+        columns = {
+            "rank": self.ranking.ranks,
+            "weighted_rank": self.ranking.weighted_ranks,
+            "mean": self.ranking.means,
+        }
+        table = pd.concat([pd.DataFrame(columns, index=self.table.index), self.table], axis=1)
+        return table.iloc[list(self.ranking.order)].rename_axis("entry")
+
+    def __repr__(self) -> str:
+        """Return the table."""
+        return self.to_frame().round(3).to_string()
+
+
+def compare(first: Any, *others: Any, names: Sequence[str] | None = None) -> Compared:
+    """Compare results with the first one: the difference in Q for each task and on average, with 95 % intervals.
+
+    Results on the same labels and splits are compared fold by fold, which narrows the intervals. They reflect the random splits, not new
+    data.
+
+    Args:
+        first: What ``scoring.score`` returned, or the folder of a run.
+        others: One or more of these, each of which is compared with the first.
+        names: A name for each, also for the first; by default A, B and so on, or those of the folders.
+
+    Raises:
+        ValueError: If there are fewer than two, or they have no task in common.
+        TypeError: If one is something else.
+        FileNotFoundError: If a folder is missing.
+    """
+    with python_errors():
+        given = [first, *others]
+        usual = [
+            Path(each).name if isinstance(each, (str, PathLike)) else _letter(place)
+            for place, each in enumerate(given)
+        ]
+        called = usual if names is None else [str(name) for name in names]
+        if len(called) != len(given) or len(set(called)) < len(called):
+            raise WrongValue(
+                f"There are {len(given)} results and the names {', '.join(called)}.",
+                cure="Pass names, one for each result, all different.",
+                code="compare.names",
+            )
+        return compare_results(
+            called, [scored_tasks(_tasks(each), name) for name, each in zip(called, given, strict=True)]
+        )
+
+
+def rank(
+    entries: Any,
+    labels: Any = None,
+    *,
+    ghost_task: float = 0.0,
+    baselines: Sequence[str] = (),
+    baselines_weigh: bool = True,
+    **options: Any,
+) -> Ranked:
+    """Rank entries by their dynamic rank.
+
+    Args:
+        entries: A dictionary of names and what ``scoring.score`` returned, folders of runs, or embeddings; or a table of scores with a
+            column per task, higher is better, and the names as its index.
+        labels: The labels, if there are embeddings; all are then scored in this one call.
+        ghost_task: δ0 of the paper's Eq. 8, which makes the weights more stable.
+        baselines: Names of baselines, which get no rank.
+        baselines_weigh: Whether baselines count in task weights and ranks per task.
+        options: Arguments of ``scoring.score``, for embeddings.
+
+    Raises:
+        ValueError: If an entry lacks a task of the others, or arguments cannot be used.
+        TypeError: If entries are something else.
+        FileNotFoundError: If a file or folder is missing.
+    """
+    from scoring.memory import score
+
+    baselines = [baselines] if isinstance(baselines, str) else [str(name) for name in baselines]
+    with python_errors():
+        results: dict[str, Any] = {}
+        if isinstance(entries, pd.DataFrame):
+            table = entries.set_axis(entries.index.astype(str), axis=0)
+        elif isinstance(entries, Mapping) and entries:
+            if isinstance(labels, Iterator):
+                labels = list(labels)
+            for name, given in entries.items():
+                is_scored = labels is None or hasattr(given, "report")
+                results[str(name)] = given if is_scored else score.score(given, labels, **options)
+            tasks = {name: _tasks(given) for name, given in results.items()}
+            _check_alike(tasks)
+            scores = {name: {task: each.q_stat for task, each in run.items()} for name, run in tasks.items()}
+            table = pd.DataFrame.from_dict(scores, orient="index", dtype=float)
+        else:
+            raise WrongType(
+                f"The entries are of the type {type(entries).__name__}.",
+                cure="Give a dictionary of names and results of scoring.score, or a DataFrame of scores.",
+                code="rank.entries",
+            )
+        _check_scores(table)
+        if unknown := [name for name in baselines if name not in table.index]:
+            raise WrongValue(
+                f"The baseline {unknown[0]!r} is not an entry.",
+                cure=f"The entries are: {name_some([*map(str, table.index)])}.",
+                code="rank.baselines",
+            )
+        if not (math.isfinite(ghost_task) and ghost_task >= 0):
+            raise WrongValue(
+                f"The argument ghost_task is {ghost_task}, not a number of at least 0.",
+                cure="Correct it.",
+                code="rank.ghost_task",
+            )
+        ranking = rank_table(
+            table, ghost_task=ghost_task, baselines=baselines, baselines_weigh=baselines_weigh
+        )
+        kept = {name: given for name, given in results.items() if hasattr(given, "report")}
+        return Ranked(table=table, ranking=ranking, results=kept)
+
+
+def _letter(place: int) -> str:
+    return chr(ord("A") + place) if place < 26 else f"run {place + 1}"
+
+
+def _tasks(given: Any) -> dict[str, TaskResult]:
+    """Return the results of each task, of a result in memory or in a folder."""
+    if hasattr(given, "report") and hasattr(given, "to_dict"):
+        return {name: TaskResult.model_validate(task) for name, task in given.to_dict()["tasks"].items()}
+    if isinstance(given, (str, PathLike)):
+        if not Path(given).exists():
+            raise MissingFile(
+                f"There is no folder {given}.", cure="Check the path.", code="score.missing_file"
+            )
+        return read_run(Path(given))[1]
+    raise WrongType(
+        f"A result is of the type {type(given).__name__}.",
+        cure="Give what scoring.score returned, or the folder of a run; embeddings need labels.",
+        code="rank.entries",
+    )
+
+
+def _check_alike(runs: Mapping[str, Mapping[str, TaskResult]]) -> None:
+    """Warn of runs with other labels or splits, whose scores are not those of the same test."""
+    first, *others = runs
+    unlike = [
+        f"{name} ({task})"
+        for name in others
+        for task, result in runs[name].items()
+        for own in [runs[first].get(task)]
+        if own and (own.labels, own.splits) != (result.labels, result.splits)
+    ]
+    if unlike:
+        warnings.warn(
+            f"Labels or splits differ from those of {first}, so scores are not of the same test: {', '.join(unlike[:3])}.",
+            stacklevel=4,
+        )
+
+
+def _check_scores(table: pd.DataFrame) -> None:
+    for name in table.columns:
+        if table[name].dtype.kind not in "iuf":
+            raise WrongType(
+                f"The column {name!r} is not of numbers.",
+                cure="Leave it out, or name it as the index.",
+                code="rank.entries",
+            )
+    if table.empty or table.index.has_duplicates or table.columns.has_duplicates:
+        raise WrongValue(
+            "The table of scores is empty, or has a name twice.",
+            cure="Give each entry and task one name.",
+            code="rank.entries",
+        )
+    lacking = table.index[~np.isfinite(table.to_numpy(float)).all(axis=1)]
+    if len(lacking):
+        tasks = table.columns[~np.isfinite(table.loc[lacking[0]].to_numpy(float))]
+        raise WrongValue(
+            f"{lacking[0]} has no score in {', '.join(map(str, tasks))}.",
+            cure="Score all entries on the same tasks, or leave this one out.",
+            code="rank.incomplete",
+        )

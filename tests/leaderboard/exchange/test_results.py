@@ -1,0 +1,114 @@
+"""``scoring.compare`` and ``scoring.rank`` give in memory what the commands give for folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import scoring
+from scoring.memory.result import interval
+from worker.cli import guarded
+
+RANDOM = np.random.RandomState(0)
+MATRIX = RANDOM.standard_normal((60, 4))
+LABELS = {"height": MATRIX @ RANDOM.standard_normal(4), "wood": MATRIX[:, 1] > MATRIX[:, 2]}
+NOISY = MATRIX + RANDOM.standard_normal(MATRIX.shape)
+
+
+@pytest.fixture(scope="module")
+def entries() -> Any:
+    """Two embeddings, scored and ranked in one call."""
+    return scoring.rank({"ours": MATRIX, "theirs": NOISY}, LABELS, probe="ridge", folds=8, progress=False)
+
+
+def test_several_embeddings_are_ranked_in_one_call(entries: Any) -> None:
+    """They get the scores of one call each, and results can be ranked, too."""
+    frame = entries.to_frame()
+    assert frame.index.to_list() == ["ours", "theirs"]
+    assert frame["rank"].to_list() == [1, 2]
+    alone = scoring.score(MATRIX, iter_labels(), "ridge", folds=8, progress=False)
+    assert frame.loc["ours", "height"] == alone.to_frame().loc["height", "q"]
+    again = scoring.rank(entries.results, baselines="theirs")
+    assert again.to_frame().equals(scoring.rank(entries.table, baselines=["theirs"]).to_frame())
+    assert entries.weights.sum() == pytest.approx(1)
+    assert "theirs" in repr(entries)
+
+
+def iter_labels() -> dict[str, Any]:
+    """Return the labels as generators."""
+    return {name: iter(values) for name, values in LABELS.items()}
+
+
+def test_a_result_is_saved_as_the_folder_that_the_commands_read(
+    entries: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ranks and differences are those of the results in memory."""
+    folders = [entries.results[name].save(tmp_path / "results" / name) for name in ("ours", "theirs")]
+    assert guarded(["rank", str(tmp_path), "--json"]) == 0
+    ranked = json.loads(capsys.readouterr().out)["entries"]
+    assert {entry["entry"]: entry["mean"] for entry in ranked} == entries.to_frame()["mean"].to_dict()
+    assert guarded(["compare", *map(str, folders), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)["differences"][0]
+    compared = scoring.compare(*entries.results.values(), names=["ours", "theirs"])
+    frame = compared.to_frame().loc["theirs"]
+    for task in LABELS:
+        assert printed["tasks"][task]["interval"] == frame.loc[task, ["low", "high"]].to_list()
+    assert printed["overall"]["difference"] == frame.loc["mean of tasks", "difference"]
+    assert frame["paired"].all()
+    assert scoring.compare(folders[0], entries.results["theirs"]).to_frame().loc["B"].equals(frame)
+    assert "Compared with ours" in repr(compared)
+    with pytest.raises(ValueError, match="is not empty"):
+        entries.results["ours"].save(folders[0])
+
+
+def test_a_result_is_json(entries: Any) -> None:
+    """Numbers that are not finite are None."""
+    document = json.loads(json.dumps(entries.results["ours"].to_dict(), allow_nan=False))
+    assert document["tasks"]["height"]["q_t"] == entries.results["ours"].to_frame().loc["height", "folds"]
+    assert (document["seed"], document["notes"]) == (42, [])
+
+
+@pytest.mark.parametrize("folds", [5, 8, 40])
+def test_the_interval_of_a_mean_score_is_that_of_student(folds: int) -> None:
+    """Failed folds do not count; with fewer than five there is no interval."""
+    scores = RANDOM.standard_normal(folds)
+    expected = stats.t.interval(0.95, folds - 1, scores.mean(), stats.sem(scores))
+    assert interval([*scores, np.nan]) == pytest.approx(expected, abs=5e-3 * scores.std())
+    assert np.isnan(interval([*scores[:4], np.nan])).all()
+
+
+def test_what_cannot_be_compared_or_ranked_is_refused(entries: Any, tmp_path: Path) -> None:
+    """The message says what to give instead; other labels or splits are told."""
+    ours = entries.results["ours"]
+    other = scoring.score(MATRIX, LABELS["wood"], "ridge", folds=8, progress=False)
+    refused: list[tuple[Any, type[Exception], str]] = [
+        (lambda: scoring.compare(ours), ValueError, "two runs or more"),
+        (lambda: scoring.compare(ours, other), ValueError, "no task in common"),
+        (lambda: scoring.compare(ours, ours, names=["a"]), ValueError, "one for each result"),
+        (lambda: scoring.compare(ours, MATRIX), TypeError, "ndarray.*scoring.score returned"),
+        (lambda: scoring.compare(ours, tmp_path / "none"), FileNotFoundError, "no folder"),
+        (lambda: scoring.compare(ours, tmp_path), ValueError, "not the folder of a run"),
+        (lambda: scoring.rank([ours]), TypeError, "Give a dictionary"),
+        (lambda: scoring.rank({"ours": MATRIX}), TypeError, "embeddings need labels"),
+        (lambda: scoring.rank({"ours": ours, "other": other}), ValueError, "ours has no score in label"),
+        (lambda: scoring.rank({"ours": ours}, baselines="x"), ValueError, "'x' is not an entry"),
+        (lambda: scoring.rank({"ours": ours}, ghost_task=-1), ValueError, "The argument ghost_task is -1"),
+        (
+            lambda: scoring.rank(pd.DataFrame({"name": ["a"], "q": [1]})),
+            TypeError,
+            "'name' is not of numbers",
+        ),
+    ]
+    for call, error, message in refused:
+        with pytest.raises(error, match=message) as caught:
+            call()
+        assert type(caught.value).__module__ == "scoring.errors"
+    reseeded = scoring.score(MATRIX, LABELS, "ridge", folds=8, seed=1, progress=False)
+    with pytest.warns(UserWarning, match=r"differ from those of ours.*other \(height\)"):
+        scoring.rank({"ours": ours, "other": reseeded})

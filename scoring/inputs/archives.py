@@ -10,7 +10,7 @@ import zlib
 from typing import BinaryIO, Protocol
 
 from scoring.inputs.faults import Faults, shown
-from scoring.inputs.sniffing import first_member, kind_of_members
+from scoring.inputs.sniffing import code_of, first_member, kind_of_members
 
 RATIO = 200  # highest expansion; embeddings reach 2 to 10, zeros in Deflate about 1000
 RATIO_FROM_BYTES = 32 << 20  # no limit to the ratio below this size
@@ -102,7 +102,7 @@ def open_zip(file: BinaryIO, faults: Faults) -> Readable:
     members = [member for member in archive.infolist() if not _is_ignorable_entry(member.filename)]
     if len(members) != 1:
         if (kind := kind_of_members(archive.namelist())) is not None:
-            raise faults.fatal("file.kind", f"it is {kind}")
+            raise faults.fatal(code_of(kind), f"it is {kind}")
         listed = ", ".join(shown(member.filename) for member in members[:3])
         raise faults.fatal(
             "archive.members", f"it holds {len(members):,}" + (f", first {listed}" if listed else "")
@@ -120,7 +120,7 @@ def open_directory(file: BinaryIO, faults: Faults) -> zipfile.ZipFile:
         return zipfile.ZipFile(_Bounded(file))
     except _DirectoryTooLong:
         if (kind := kind_of_members([first_member(file)])) is not None:
-            raise faults.fatal("file.kind", f"it is {kind}") from None
+            raise faults.fatal(code_of(kind), f"it is {kind}") from None
         raise faults.fatal("archive.members", "it holds thousands") from None
     except DAMAGE:
         raise faults.fatal("archive.damaged") from None

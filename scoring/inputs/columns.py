@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
+from scoring.printable import name_some
 
 ID_NAMES = ("id", "file_id")  # the second is what TerraTorch writes
 EXTRA_COLUMNS = 10_000  # a table with more extra named columns than this is not a table of embeddings
@@ -87,6 +88,7 @@ class Columns:
         id_column: Position of the column with the ids.
         positions: Position of each column that is a dimension, in the order of the dimensions.
         dimensions: The dimension of each of these.
+        from_1: Whether the dimensions were numbered from 1.
         extra: Positions of the columns that are ignored because their names are not numbers.
     """
 
@@ -95,12 +97,25 @@ class Columns:
     positions: tuple[int, ...]
     dimensions: tuple[int, ...]
     extra: tuple[int, ...]
+    from_1: bool = False
+
+    @property
+    def labels(self) -> dict[int, str]:
+        """The name of the column of each dimension, for messages."""
+        named = [self.names[position] for position in self.positions]
+        return {
+            dimension: name if NUMBER_NAME.match(name) else shown(name)
+            for dimension, name in zip(self.dimensions, named, strict=True)
+        }
 
     @property
     def extra_names(self) -> tuple[str, ...]:
         """The first few ignored columns, described for the participant."""
+        taken = {self.names[position] for position in self.positions}
         return tuple(
-            shown(self.names[position]) if self.names[position] else f"column {position + 1}, without a name"
+            f"{shown(self.names[position])}{', the second time' if self.names[position] in taken else ''}"
+            if self.names[position]
+            else f"column {position + 1}, without a name"
             for position in self.extra[:SHOWN]
         )
 
@@ -119,9 +134,10 @@ def find_id(names: Sequence[str], faults: Faults) -> int:
     values = sum(bool(LOOKS_LIKE_VALUE.match(name)) for name in names)
     if values * 2 > len(names):
         raise faults.fatal("columns.no_header", ", ".join(shown(name) for name in names[:3]))
-    near = [name for name in names if name.casefold() == "id"]
-    listed = ", ".join(shown(name) for name in (near or names)[:3])
-    raise faults.fatal("columns.no_id", f"found {listed}" if near else f"the first names are {listed}")
+    near = [name for name in names if name.lstrip("# ").casefold() in ID_NAMES]
+    words_first = near or sorted(names, key=lambda name: bool(NUMBER_NAME.match(name)))
+    listed = [shown(name) if name else "a column without a name" for name in words_first]
+    raise faults.fatal("columns.no_id", f"found {name_some(listed, SHOWN)}")
 
 
 def resolve_columns(names: Sequence[str], embedding_dim: int, faults: Faults) -> Columns:
@@ -135,10 +151,12 @@ def resolve_columns(names: Sequence[str], embedding_dim: int, faults: Faults) ->
     id_column = find_id(stripped, faults)
     others = [position for position in range(len(stripped)) if position != id_column]
     numbers = {
-        position: int(stripped[position]) if len(stripped[position]) <= 9 else embedding_dim
+        position: int(stripped[position]) if len(stripped[position]) <= 9 else embedding_dim + 1
         for position in others
         if NUMBER_NAME.match(stripped[position])
     }
+    if from_1 := _is_from_1(numbers.values(), embedding_dim):
+        numbers = {position: number - 1 for position, number in numbers.items()}
     taken: dict[int, int] = {}
     for position, number in numbers.items():
         if number < embedding_dim and taken.setdefault(number, position) != position:
@@ -152,6 +170,7 @@ def resolve_columns(names: Sequence[str], embedding_dim: int, faults: Faults) ->
         positions=tuple(taken[number] for number in sorted(taken)),
         dimensions=tuple(sorted(taken)),
         extra=extra,
+        from_1=from_1,
     )
 
 
@@ -175,7 +194,8 @@ def is_fact(name: str) -> bool:
 def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
     """Return the meaning of each column as NeuCo-Bench sees it.
 
-    The dimensions are the columns named by numbers, in the order of these; if there are none, all columns except the id.
+    The dimensions are the columns named by numbers, in the order of these, without repeated ones; if there are none, all columns except
+    the id.
 
     Raises:
         Unreadable: If there is not exactly one id column, or no column that can be a dimension; or if no column has a number as its name,
@@ -184,7 +204,8 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
     stripped = tuple(name.strip() for name in names)
     id_column = find_id(stripped, faults)
     others = [position for position in range(len(stripped)) if position != id_column]
-    numbered = [position for position in others if NUMBER_NAME.match(stripped[position])]
+    first = {stripped[position]: position for position in reversed(others)}
+    numbered = sorted(position for name, position in first.items() if NUMBER_NAME.match(name))
     facts = [position for position in others if is_fact(stripped[position])]
     if not others or (facts and not numbered):
         faults.add("columns.names", *_described(stripped, facts), count=len(others))
@@ -198,7 +219,13 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
         positions=tuple(chosen),
         dimensions=tuple(range(len(chosen))),
         extra=tuple(sorted(set(others) - set(chosen))),
+        from_1=_is_from_1([int(stripped[position]) for position in numbered], len(numbered)),
     )
+
+
+def _is_from_1(numbers: Collection[int], embedding_dim: int) -> bool:
+    """Return whether columns are numbered 1 to N, as TerraTorch does; they are the dimensions 0 to N - 1."""
+    return bool(numbers) and sorted(numbers) == list(range(1, embedding_dim + 1))
 
 
 def _judge_dimension(

@@ -38,6 +38,22 @@ CATALOGUE: dict[str, Kind] = {
         singular="The file is not CSV, Parquet or NPZ",
         cure="Save it as CSV with the columns {columns}.",
     ),
+    "file.table": Kind(
+        singular="The file is not CSV, Parquet or NPZ",
+        cure="Save the table as CSV or Parquet, with the columns {columns}.",
+    ),
+    "file.arrays": Kind(
+        singular="The file is not CSV, Parquet or NPZ",
+        cure="Load it, and write numpy.savez(file, ids=ids, embeddings=embeddings), with one row of embeddings per id.",
+    ),
+    "file.archive": Kind(
+        singular="The file is not CSV, Parquet or NPZ",
+        cure="Unpack it, and send the one table itself, or compressed with gzip or zip.",
+    ),
+    "file.parts": Kind(
+        singular="The table is a folder of parts",
+        cure="Write the parts into one file: with pandas, concat(parts).to_csv(file, index=False).",
+    ),
     "file.pointer": Kind(
         singular="The file is a pointer to the table, not the table",
         cure="Fetch the table (git lfs pull, dvc pull or git annex get), and use that.",
@@ -52,7 +68,16 @@ CATALOGUE: dict[str, Kind] = {
         singular="1 line is not UTF-8", plural="{count} lines are not UTF-8", cure="Save the file as UTF-8."
     ),
     "file.delimiter": Kind(
-        singular="The columns are not separated by commas", cure="Separate the columns with commas."
+        singular="The columns are not separated by commas",
+        cure="Separate the columns with commas, and write numbers with decimal points.",
+    ),
+    "file.beginning": Kind(
+        singular="The file does not begin with the column names",
+        cure="Remove everything above the line of the column names.",
+    ),
+    "file.cut": Kind(
+        singular="The file is cut off within its last line",
+        cure="Write the file again, and let the upload or the copy finish.",
     ),
     "file.separator_line": Kind(
         singular="The first line tells Excel how columns are separated",
@@ -105,6 +130,10 @@ CATALOGUE: dict[str, Kind] = {
         singular="An array in the NPZ file is a pickled object, which is not safe to open",
         cure="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
     ),
+    "npz.type": Kind(
+        singular="An array in the NPZ file has the wrong type",
+        cure="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
+    ),
     "npz.shape": Kind(
         singular="An array in the NPZ file has the wrong shape",
         cure="The array embeddings needs one row for each entry of the array ids.",
@@ -150,6 +179,10 @@ CATALOGUE: dict[str, Kind] = {
         plural="{count} numbered columns occur twice",
         cure="Keep each column once.",
     ),
+    "columns.transposed": Kind(
+        singular="The table is transposed: its columns have ids as their names",
+        cure="Write one row per id and one column per dimension, with pandas as table.T.",
+    ),
     "columns.too_many": Kind(
         singular="There are too many columns", cure="Upload only the column id and the numbered columns."
     ),
@@ -163,6 +196,11 @@ CATALOGUE: dict[str, Kind] = {
         plural="{count} lines have the wrong number of fields",
         cure="Every line needs as many fields as there are column names.",
     ),
+    "rows.commas": Kind(
+        singular="1 line has decimal commas, which separate columns",
+        plural="{count} lines have decimal commas, which separate columns",
+        cure="Write numbers with decimal points.",
+    ),
     "rows.quotes": Kind(
         singular="1 line has a misplaced quotation mark or line break",
         plural="{count} lines have a misplaced quotation mark or line break",
@@ -170,6 +208,11 @@ CATALOGUE: dict[str, Kind] = {
     ),
     "rows.no_id": Kind(
         singular="1 row has no id", plural="{count} rows have no id", cure="Fill in the id of every row."
+    ),
+    "rows.header": Kind(
+        singular="1 row repeats the column names",
+        plural="{count} rows repeat the column names",
+        cure="Write the column names once, at the beginning, also when you join files.",
     ),
     "rows.no_values": Kind(
         singular="1 row has no embedding",
@@ -198,6 +241,14 @@ CATALOGUE: dict[str, Kind] = {
         singular="1 number has a decimal comma",
         plural="{count} numbers have a decimal comma",
         cure="Use a decimal point.",
+    ),
+    "cells.characters": Kind(
+        singular="1 number has a sign or a digit that only looks like an ordinary one",
+        plural="{count} numbers have signs or digits that only look like ordinary ones",
+        cure="Write numbers with the characters 0 to 9, point, hyphen and e.",
+    ),
+    "cells.boolean": Kind(
+        singular="1 cell is True or False", plural="{count} cells are True or False", cure="Write 1 and 0."
     ),
     "cells.list": Kind(
         singular="A cell holds a list of numbers",

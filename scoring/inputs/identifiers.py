@@ -85,9 +85,19 @@ def _plain(text: str) -> str:
     return "".join(sign for sign in compatible if sign.isprintable()).strip(" '\"")
 
 
+PRINTED = re.compile(r"(?:[A-Za-z_.]*\(|\[|b(?=['\"]))+(.+?)(?:,?[)\]])*\Z", re.DOTALL)
+
+
+def _unprinted(text: str) -> str:
+    """Return what is inside a text that Python printed, such as b'x', ('x',), np.str_('x') and tensor(3)."""
+    inside = PRINTED.match(re.sub(r", dtype=[^)]*", "", text))
+    return inside[1].rstrip(",").strip("'\"") if inside else text
+
+
 FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("quotation marks, or characters that cannot be seen, differ", _plain),
     ("a path or a suffix differs", lambda text: FILE_SUFFIX.sub("", re.split(r"[/\\]", text)[-1])),
+    ("ids are written as Python prints objects", _unprinted),
     ("ids were read as numbers with decimals", lambda text: DECIMALS.sub("", text)),
     ("zeros at the beginning are lost", lambda text: text.lstrip("0")),
     ("upper and lower case differ", str.casefold),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ PLAIN_NUMBERS = re.compile(r"[0-9+\-.eE, \t]*\Z")
 MISSING = frozenset({"", "nan", "na", "n/a", "<na>", "null", "none", "-nan", "+nan", "nil", "#n/a"})
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
 LIST_BEGINS = re.compile(r"(?:(?:np\.)?array|tensor)?[\[(]+\s*(?:[+-]?[0-9.]|nan\b)", re.IGNORECASE)
+BOOLEANS = frozenset({"True", "TRUE", "true", "False", "FALSE", "false"})  # those of pandas
+QUOTED = ("cells.text", "cells.comma", "cells.characters", "cells.boolean", "cells.range")
 INFINITE = re.compile(r"[+-]?(inf|infinity)\Z", re.IGNORECASE)
 
 csv.field_size_limit(LONGEST_LINE)  # a line's length is limited already
@@ -46,12 +49,17 @@ class CarefulReader:
     dim: int
     knows: Callable[[str], bool]
 
-    def read(self, record: bytes, line: int, faults: Faults) -> tuple[str | None, NDArray[np.float32] | None]:
+    def read(
+        self, record: bytes, line: int, faults: Faults, *, is_end: bool = False
+    ) -> tuple[str | None, NDArray[np.float32] | None]:
         """Return a line's id as written and its values, 0 for each that is not a finite number.
 
         Without an id, the line is blank, or its id cannot be determined. Without values, the line is not a row; it still counts for its
-        id, so that the id is not reported as missing, too.
+        id, so that the id is not reported as missing, too. ``is_end`` says that the file ends here, without a line feed.
         """
+        if is_end and (place := self._cut(record, line)):
+            faults.add("file.cut", place)
+            return None, None
         fields = fields_of(record, line, faults)
         position, expected = self.columns.id_column, len(self.columns.names)
         if fields is not None and len(fields) == expected:
@@ -63,20 +71,33 @@ class CarefulReader:
             return None, None
         if fields is None:
             fields = _split_anyhow(record)
+        elif pairs := _with_decimal_commas(fields, expected):
+            faults.add("rows.commas", f"line {line} (id {shown(fields[0])}): {shown(pairs[0])}")
         else:
             faults.add("rows.ragged", f"line {line} has {len(fields):,}, expected {expected:,}")
         identifier = fields[position].strip(' \t\r\n"') if position < len(fields) else ""
         return (identifier if self.knows(identifier) else None), None
 
+    def _cut(self, record: bytes, line: int) -> str:
+        """Return where the last line is cut off; "" if it is not."""
+        if record.startswith(b"#"):
+            return ""
+        if record.count(b'"') % 2:
+            return f"line {line} has an open quotation mark"
+        count, expected = len(fields_of(record, line, Faults()) or ()), len(self.columns.names)
+        return f"line {line} has {count:,} of {expected:,} fields" if 0 < count < expected else ""
+
     def _values(self, fields: list[str], place: str, faults: Faults) -> NDArray[np.float32]:
         texts = [fields[position] for position in self.columns.positions]
         values = narrow(_numbers(texts)) + np.float32(0.0)  # no negative zeros
         for index in np.flatnonzero(~np.isfinite(values)):
-            text, dimension = texts[index], self.columns.dimensions[index]
+            text, label = texts[index], self.columns.labels[self.columns.dimensions[index]]
             values[index] = 0.0
             code = "cells.range" if NUMBER.match(text) else _kind_of(text)
-            quoted = f": {shown(text)}" if code in ("cells.text", "cells.comma", "cells.range") else ""
-            faults.add(code, f"{place}, column {dimension}{quoted}")
+            if code == "cells.boolean":
+                values[index] = text.casefold() == "true"
+            quoted = f": {shown(text)}" if code in QUOTED else ""
+            faults.add(code, f"{place}, column {label}{quoted}")
         # A file that lacks columns is refused, whatever its values are.
         return values if len(values) == self.dim else np.zeros(self.dim, dtype=np.float32)
 
@@ -146,8 +167,19 @@ def _kind_of(text: str) -> str:
         return "cells.empty"
     if bare in MISSING:
         return "cells.nan"
+    if text in BOOLEANS:
+        return "cells.boolean"
     if INFINITE.match(bare):
         return "cells.infinite"
     if LIST_BEGINS.match(bare) and bare.endswith(("]", ")")):
         return "cells.list"
+    if NUMBER.match(unicodedata.normalize("NFKC", bare).replace("\N{MINUS SIGN}", "-")):
+        return "cells.characters"
     return "cells.comma" if DECIMAL_COMMA.match(bare) else "cells.text"
+
+
+def _with_decimal_commas(fields: list[str], expected: int) -> list[str]:
+    """Return the numbers of a line whose every number is split at its decimal comma; none if it is not such a line."""
+    pairs = [",".join(pair) for pair in zip(fields[1::2], fields[2::2], strict=False)]
+    is_split = len(fields) == 2 * expected - 1 and all(map(DECIMAL_COMMA.match, pairs))
+    return pairs if is_split else []

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.inputs.columns import EXTRA_COLUMNS, Columns, resolve_columns
+from scoring.inputs.columns import EXTRA_COLUMNS, ID_NAMES, NUMBER_NAME, Columns, resolve_columns
 from scoring.inputs.embeddings import Embeddings, content_hash, without_suffix
 from scoring.inputs.faults import SHOWN, Faults, shown
 from scoring.inputs.identifiers import differing_form
@@ -30,6 +30,7 @@ class MatrixBuilder:
     row_name = "row"  # the format's word for a row
     most_faults = MOST_FAULTS
     most_columns = EXTRA_COLUMNS  # besides the dimensions
+    excluded: Collection[str] = frozenset()  # ids that are left out without a note
 
     def __init__(self, ids: Sequence[str], dim: int, faults: Faults) -> None:
         self.faults = faults
@@ -45,6 +46,8 @@ class MatrixBuilder:
         self.suffix_removed = False
         self.extra: dict[str, tuple[int, tuple[str, ...]]] = {}  # number and first names of what is ignored
         self.ends_in_number = False
+        self.from_1 = False
+        self.labels: dict[int, str] = {}  # of dimensions whose columns have names
 
     def resolve(self, names: Sequence[str]) -> Columns:
         """Return the meaning of the columns of a table.
@@ -52,7 +55,23 @@ class MatrixBuilder:
         Raises:
             Unreadable: If it has no ids.
         """
-        columns = resolve_columns(names, self.dim, self.faults)
+        self.judge_names(names)
+        return self.take(resolve_columns(names, self.dim, self.faults))
+
+    def judge_names(self, names: Sequence[str]) -> None:
+        """Refuse a transposed table, before its names are said to be missing.
+
+        Raises:
+            Unreadable: If most columns have an id as their name.
+        """
+        ids = [name for name in names if not NUMBER_NAME.match(name.strip()) and self.knows(name)]
+        if len(ids) > 1 and len(ids) * 2 >= len(names):
+            raise self.faults.fatal("columns.transposed", ", ".join(shown(name) for name in ids[:SHOWN]))
+
+    def take(self, columns: Columns) -> Columns:
+        """Remember for messages and notes what the columns of the table mean."""
+        self.labels = columns.labels
+        self.from_1 = columns.from_1
         self.extra["column"] = len(columns.extra), columns.extra_names
         return columns
 
@@ -126,13 +145,16 @@ class MatrixBuilder:
             places = np.argwhere(bad & kind)
             bad &= ~kind
             examples = (
-                f"row {numbers[row]} (id {shown(identifiers[row])}), column {first_column + column}"
-                for row, column in places[:3]
+                f"row {numbers[row]} (id {shown(identifiers[row])}), column {self._label(first_column + column)}"
+                for row, column in places[:3].tolist()
             )
             if len(places):
                 self.faults.add(code, *examples, count=len(places))
         cells[odd] = 0.0
         return cells
+
+    def _label(self, dimension: int) -> str:
+        return self.labels.get(dimension, str(dimension))
 
     def _target(self, written: str, number: int) -> int:
         trimmed = written.strip(" \t")
@@ -147,11 +169,13 @@ class MatrixBuilder:
                 "rows.duplicate",
                 f"{shown(identifier)} on {self.row_name}s {self.first_seen[row]} and {number}",
             )
-        elif identifier:
+        elif identifier in ID_NAMES:
+            self.faults.add("rows.header", f"{self.row_name} {number}")
+        elif identifier and identifier not in self.excluded:
             self.strangers += 1
             if len(self.stranger_examples) < SHOWN:
                 self.stranger_examples.append(trimmed)
-        else:
+        elif not identifier:
             self.faults.add("rows.no_id", f"{self.row_name} {number}")
         return -1
 
@@ -193,33 +217,38 @@ class MatrixBuilder:
                 self.faults.hints["rows.missing"] = (
                     f"not in the list, but in the file: {', '.join(map(shown, self.stranger_examples))}"
                 )
+            elif self.ends_in_number:
+                self.faults.hints["rows.missing"] = "the file ends within a line, so it may be cut off"
 
     def notes(self) -> list[str]:
         """Return what was ignored or corrected."""
         notes = []
         if self.suffix_removed:
             notes.append(".zarr or .zarr.zip suffixes were removed from ids")
-        if self.strangers:
-            ids_were = count_of(
-                self.strangers,
-                "id that is not in the public list was",
-                "ids that are not in the public list were",
-            )
-            notes.append(f"{ids_were} ignored")
-        return [*notes, *self.notes_on_table()]
+        return [*notes, *self.notes_on_ids("in the public list"), *self.notes_on_table()]
+
+    def notes_on_ids(self, place: str) -> list[str]:
+        """Return which ids were ignored because they are not where they are looked up."""
+        words = f"id that is not {place} was", f"ids that are not {place} were"
+        return _ignored(*words, self.strangers, [*map(shown, self.stranger_examples)])
 
     def notes_on_table(self) -> list[str]:
         """Return what was ignored besides ids."""
-        notes = []
-        for word, (count, names) in self.extra.items():
-            if count:
-                were = count_of(count, f"extra {word} was", f"extra {word}s were")
-                notes.append(
-                    f"{were} ignored: {'; '.join(names)}{'; and so on' if count > len(names) else ''}"
-                )
+        notes = [
+            note
+            for word, (count, names) in self.extra.items()
+            for note in _ignored(f"extra {word} was", f"extra {word}s were", count, names)
+        ]
+        if self.from_1:
+            notes.append(f"the columns 1 to {self.dim} were read as 0 to {self.dim - 1}")
         if self.ends_in_number:
             notes.append("the file ends within a line, so its last number may be cut off")
         return notes
+
+
+def _ignored(singular: str, plural: str, count: int, names: Sequence[str]) -> list[str]:
+    more = "; and so on" if count > len(names) else ""
+    return [f"{count_of(count, singular, plural)} ignored: {'; '.join(names)}{more}"] if count else []
 
 
 def has_equal_rows(matrix: NDArray[np.float32]) -> bool:

@@ -17,8 +17,9 @@ from scoring.inputs.matrix_builder import MatrixBuilder
 BLOCK_BYTES = 4 << 20
 LONGEST_ID = 4096  # bytes of an array's item, which are 1,024 characters
 ID_BYTES = 512 << 20
-HEADER = re.compile(  # of version 1.0, which numpy writes unless a header has more than 64 KiB
-    rb"\x93NUMPY\x01\x00[\x00-\xff]{2}\s*\{\s*'descr'\s*:\s*'([<>|=]?[A-Za-z][0-9]{0,9})'\s*,"
+LONGEST_HEADER = 1 << 16
+HEADER = re.compile(
+    rb"\s*\{\s*'descr'\s*:\s*'([<>|=]?[A-Za-z][0-9]{0,9})'\s*,"
     rb"\s*'fortran_order'\s*:\s*(True|False)\s*,"
     rb"\s*'shape'\s*:\s*\(([0-9, ]{0,80})\)\s*,?\s*\}\s*"
 )
@@ -93,11 +94,12 @@ def read_npz(file: BinaryIO, builder: MatrixBuilder, *, max_expanded_bytes: int)
 
 def _with_header(name: str, source: Capped, faults: Faults) -> Array:
     """Parse an array's header with a regular expression; numpy's own reader would evaluate it as a Python literal."""
-    start = source.read(10)
-    match = HEADER.fullmatch(start + source.read(int.from_bytes(start[8:], "little")))
-    if match is None:
+    start = source.read(8)
+    length = int.from_bytes(source.read(2 if start[6:7] == b"\1" else 4), "little")
+    match = HEADER.fullmatch(source.read(min(length, LONGEST_HEADER)))
+    if match is None or start[:6] != b"\x93NUMPY":
         raise faults.fatal(
-            "columns.type" if start[:6] == b"\x93NUMPY" else "npz.damaged",
+            "npz.type" if start[:6] == b"\x93NUMPY" else "npz.damaged",
             f"{name} is not a plain array of text or numbers",
         )
     described, order, lengths = (group.decode() for group in match.groups())
@@ -116,7 +118,7 @@ def _read_ids(array: Array, builder: MatrixBuilder) -> list[str]:
     if len(array.shape) != 1:
         raise faults.fatal("npz.shape", f"ids has {len(array.shape)} dimensions instead of 1")
     if array.dtype.kind not in "USiu":
-        raise faults.fatal("columns.type", f"ids holds {shown(array.dtype.name)}")
+        raise faults.fatal("npz.type", f"ids holds {shown(array.dtype.name)}")
     count, width = array.shape[0], array.dtype.itemsize
     if count > builder.most_rows or width > LONGEST_ID or count * width > ID_BYTES:
         raise faults.fatal("rows.too_many", f"ids has {count:,} entries of {width:,} bytes")
@@ -137,10 +139,12 @@ def _read_embeddings(array: Array, identifiers: list[str], builder: MatrixBuilde
     """Read some rows at a time, or some columns if the array was written column by column."""
     faults, rows = builder.faults, len(identifiers)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
-        raise faults.fatal("columns.type", f"embeddings holds {shown(array.dtype.name)}")
+        unnamed = ", as bfloat16 is saved" if array.dtype == np.dtype("V2") else ""
+        raise faults.fatal("npz.type", f"embeddings holds {shown(array.dtype.name)}{unnamed}")
     if len(array.shape) != 2 or array.shape[0] != rows:
         shape = " x ".join(f"{length:,}" for length in array.shape) or "no dimension"
-        raise faults.fatal("npz.shape", f"embeddings is {shape}, ids has {rows:,} entries")
+        turned = "; it is transposed" if len(array.shape) == 2 and array.shape[1] == rows else ""
+        raise faults.fatal("npz.shape", f"embeddings is {shape}, ids has {rows:,} entries{turned}")
     columns = array.shape[1]
     builder.expect(columns)
     numbers = range(1, rows + 1)

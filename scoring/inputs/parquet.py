@@ -24,9 +24,7 @@ from scoring.inputs.matrix_builder import MatrixBuilder
 GROUP_BYTES = 32 << 20  # values that are decoded at a time
 FOOTER_BYTES = 32 << 20  # 1,025 columns take about 100 KB per row group
 MOST_ID_BYTES = 64 << 20  # distinct ids in a batch's dictionary
-ID_ROWS = (
-    1024  # that are decoded at a time if not as a dictionary, because a few bytes can make many long ids
-)
+ID_ROWS = 128  # that are decoded at a time without a dictionary; a few bytes can make many long ids
 VECTOR_NAMES = ("embedding", "embeddings")  # which decide if several columns hold lists of numbers
 MAGIC = b"PAR1"
 UNSUPPORTED = re.compile(

@@ -8,32 +8,60 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
-from scoring.inputs.faults import Faults
+from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
+from scoring.printable import name_some
 
-BINARIES = {
-    b"\x1f\x8b": "gzip",
-    b"PK": "zip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
-    b"7z\xbc\xaf\x27\x1c": "7-Zip",
-    b"Rar!": "RAR",
-    b"\x28\xb5\x2f\xfd": "Zstandard",
-    b"PAR1": "Parquet",
-    b"PARE": "encrypted Parquet",
-    b"\x93NUMPY": "a single NumPy array without ids",
-    b"\x89HDF": "HDF5",
-    b"\x80\x02": "a pickle",
-    b"\x80\x03": "a pickle",
-    b"\x80\x04": "a pickle",
-    b"\x80\x05": "a pickle",
-    b"ARROW1": "Arrow or Feather",
-    b"%PDF": "PDF",
-    b"\x89PNG": "a picture",
-    b"\xff\xd8\xff": "a picture",
-    b"\xd0\xcf\x11\xe0": "an old Office document",
-    b"\x7fELF": "a program",
-    b"SQLite format 3": "an SQLite database",
-}
+ARCHIVE, ARRAYS, TABLE, OTHER = "file.archive", "file.arrays", "file.table", "file.kind"
+SIGNATURES: tuple[tuple[str, str, int, tuple[bytes, ...]], ...] = (
+    (ARCHIVE, "gzip", 0, (b"\x1f\x8b",)),
+    (ARCHIVE, "zip", 0, (b"PK\3\4", b"PK\5\6")),
+    (ARCHIVE, "bzip2", 0, (b"BZh",)),
+    (ARCHIVE, "xz", 0, (b"\xfd7zXZ\0",)),
+    (ARCHIVE, "lzma", 0, (b"\x5d\0\0",)),
+    (ARCHIVE, "7-Zip", 0, (b"7z\xbc\xaf\x27\x1c",)),
+    (ARCHIVE, "RAR", 0, (b"Rar!",)),
+    (ARCHIVE, "Zstandard", 0, (b"\x28\xb5\x2f\xfd",)),
+    (ARCHIVE, "LZ4", 0, (b"\x04\x22\x4d\x18",)),
+    (ARCHIVE, "Snappy", 0, (b"\xff\x06\0\0sNaPpY",)),
+    (ARCHIVE, "a tar archive", 257, (b"ustar",)),
+    (TABLE, "encrypted Parquet", 0, (b"PARE",)),
+    (ARCHIVE, "Parquet", 0, (b"PAR1",)),
+    (TABLE, "Arrow or Feather", 0, (b"ARROW1", b"FEA1", b"\xff\xff\xff\xff")),
+    (TABLE, "Avro", 0, (b"Obj\1",)),
+    (TABLE, "an SQLite database", 0, (b"SQLite format 3",)),
+    (TABLE, "an old Office document", 0, (b"\xd0\xcf\x11\xe0",)),
+    (TABLE, "an R object", 0, (b"RDX2\n", b"RDX3\n", b"X\n\0\0")),
+    (TABLE, "a Stata file", 0, (b"<stata_dta>",)),
+    (TABLE, "an SPSS file", 0, (b"$FL2",)),
+    (TABLE, "FlatGeobuf", 0, (b"fgb\3",)),
+    (ARRAYS, "a single NumPy array without ids", 0, (b"\x93NUMPY",)),
+    (ARRAYS, "HDF5 or netCDF 4", 0, (b"\x89HDF",)),
+    (ARRAYS, "netCDF", 0, (b"CDF\1", b"CDF\2", b"CDF\5")),
+    (ARRAYS, "a TIFF or GeoTIFF", 0, (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),
+    (
+        ARRAYS,
+        "a pickle",
+        0,
+        (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5", b"(dp0\n", b"(lp0\n", b"ccopy_reg\n", b"}q\0", b"]q\0"),
+    ),
+    (ARRAYS, "a MATLAB file", 0, (b"MATLAB 5.0",)),
+    (ARRAYS, "GRIB", 0, (b"GRIB",)),
+    (ARRAYS, "FITS", 0, (b"SIMPLE  =",)),
+    (ARRAYS, "LMDB", 16, (b"\xde\xc0\xef\xbe",)),
+    (ARRAYS, "a FAISS index", 0, (b"IxF", b"IwF", b"IHN")),
+    (ARRAYS, "GGUF", 0, (b"GGUF",)),
+    (OTHER, "PDF", 0, (b"%PDF",)),
+    (OTHER, "a picture", 0, (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\0\0\0\x0cjP")),
+    (OTHER, "a program", 0, (b"\x7fELF",)),
+)
+"""Fault, kind, and the bytes that a file of this kind has at a position."""
+SHAPES = (
+    (TABLE, "ORC", re.compile(rb"ORC[^ -~\t\r]")),
+    (TABLE, "a DuckDB database", re.compile(rb".{8}DUCK.\0{7}", re.DOTALL)),
+    (ARRAYS, "safetensors", re.compile(rb".{4}\0{4}\{\s*\"", re.DOTALL)),
+    (ARRAYS, "TFRecord", re.compile(rb".{3}\0{5}.{4}\n", re.DOTALL)),
+)
+"""Fault and kind of files whose first bytes are not always the same."""
 MEMBERS = {
     re.compile(r"(.*/)?(\.zarray|\.zgroup|\.zattrs|\.zmetadata|zarr\.json)"): "a Zarr archive",
     re.compile(r"xl/.*"): "an Excel workbook",
@@ -42,6 +70,13 @@ MEMBERS = {
     re.compile(r"[^/]*/data\.pkl"): "a PyTorch file",
 }
 """Names inside a zip that reveal its kind."""
+FOLDERS = {
+    "_delta_log": "a Delta table",
+    "_versions": "a Lance dataset",
+    "dataset_info.json": "a dataset of Hugging Face",
+}
+"""Names inside a folder that reveal its kind."""
+PART = re.compile(r"part[-_.]?\d.*|_SUCCESS|.+\.(csv|parquet|npz)(\.gz)?|.+=.+", re.IGNORECASE)
 POINTERS = {
     re.compile(rb"version https://git-lfs"): "Git LFS wrote it",
     re.compile(rb"(outs|deps|md5|wdir|frozen):.*\n(.*\n)*.*(md5|etag|path): "): "DVC wrote it",
@@ -49,6 +84,7 @@ POINTERS = {
 }
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 JSON = re.compile(rb"\s*[\[{]\s*[\"\[{\]}\d-]")
+XML = re.compile(rb"\s*<\?xml\b")
 HTML = re.compile(rb"\s*<[!?A-Za-z]")
 TEXT = bytes([*b"\0\t\n\f\r", *range(32, 127), *range(128, 256)])  # NUL has a message of its own
 MOST_CONTROLS = 0.02  # share of control characters in a text; random bytes have 0.1
@@ -100,10 +136,38 @@ def kind_of_members(names: Iterable[str]) -> str | None:
     )
 
 
-def kind_of_folder(folder: Path) -> str:
-    """Return what a folder is, judged by the names inside."""
-    kind = kind_of_members(entry.name for entry in folder.iterdir())
-    return "a folder" if kind is None else f"a folder that holds {kind}"
+def code_of(kind: str) -> str:
+    """Return the fault of a kind of :func:`kind_of_members`."""
+    return ARRAYS if kind in ("a Zarr archive", "a PyTorch file") else TABLE
+
+
+def refuse_folder(folder: Path, faults: Faults) -> Unreadable:
+    """Return the refusal of a folder, judged by the names inside."""
+    names = sorted(entry.name for entry in folder.iterdir())
+    if (kind := kind_of_members(names)) is not None:
+        return faults.fatal(ARRAYS, f"it is a folder that holds {kind}")
+    if (kind := next((FOLDERS[name] for name in names if name in FOLDERS), None)) is not None:
+        return faults.fatal(TABLE, f"it is {kind}")
+    if any(PART.match(name) for name in names):
+        return faults.fatal("file.parts", f"it holds {name_some(list(map(shown, names)), SHOWN)}")
+    return faults.fatal("file.kind", "it is a folder")
+
+
+def _kind_of_bytes(head: bytes) -> tuple[str, str] | None:
+    """Return the fault and the kind of a file that is not a text, judged by its first bytes."""
+    for code, kind, position, signatures in SIGNATURES:
+        if head[position:].startswith(signatures):
+            return code, kind
+    return next(((code, kind) for code, kind, shape in SHAPES if shape.match(head)), None)
+
+
+def _is_wide(head: bytes) -> bool:
+    """Return whether bytes are text in UTF-16 or UTF-32, not some other data with many zeros."""
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
+        text = head[: len(head) // 4 * 4].decode(encoding, "replace")
+        if all(sign.isprintable() or sign in "\t\r\n" for sign in text):
+            return True
+    return False
 
 
 def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:
@@ -121,19 +185,22 @@ def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:
         raise faults.fatal("file.empty")
     if head.startswith(WIDE_MARKS):
         raise faults.fatal("file.utf16")
-    for magic, name in BINARIES.items():
-        if head.startswith(magic) and (magic != b"PK" or head[2:4] in (b"\3\4", b"\5\6")):
-            if nested:
-                raise faults.fatal("archive.nested", f"inside is {name}")
-            raise faults.fatal("file.kind", f"it is {name}")
+    if (found := _kind_of_bytes(head)) is not None:
+        code, kind = found
+        if nested:
+            raise faults.fatal("archive.nested" if code == ARCHIVE else code, f"inside is {kind}")
+        raise faults.fatal(code, f"it is {kind}")
     text = head.removeprefix(b"\xef\xbb\xbf")
     for pattern, program in POINTERS.items():
         if pattern.match(text):
             raise faults.fatal("file.pointer", program)
-    if text.count(b"\0") * 4 > len(text):  # in UTF-16, every second byte of Western text is zero
+    has_zeros = text.count(b"\0") * 4 > len(text)  # in UTF-16, every second byte of Western text is zero
+    if has_zeros and _is_wide(text):
         raise faults.fatal("file.utf16")
-    if len(text.translate(None, TEXT)) > MOST_CONTROLS * len(text):
+    if has_zeros or len(text.translate(None, TEXT)) > MOST_CONTROLS * len(text):
         raise faults.fatal("file.kind", "it is binary data, and may be damaged")
+    if XML.match(text) and b"<html" not in text:
+        raise faults.fatal("file.kind", "it is XML")
     if HTML.match(text):
         raise faults.fatal("file.html")
     if JSON.match(text):

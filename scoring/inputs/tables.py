@@ -17,7 +17,7 @@ from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.faults import Faults, Unreadable
 from scoring.inputs.lines import fields_of
 from scoring.inputs.matrix_builder import MatrixBuilder
-from scoring.inputs.sniffing import FileKind, kind_of_folder, sniff, sniff_text
+from scoring.inputs.sniffing import FileKind, refuse_folder, sniff, sniff_text
 from scoring.inputs.tabular import blocks, read_csv, read_header
 
 HEAD_BYTES = 4096
@@ -82,7 +82,7 @@ def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, FileKind]]:
     """
     try:
         if path.is_dir():
-            raise faults.fatal("file.kind", f"it is {kind_of_folder(path)}")
+            raise refuse_folder(path, faults)
         if not path.exists() and path.is_symlink() and "annex" in str(path.readlink()):
             raise faults.fatal("file.pointer", "git-annex wrote it")
         with path.open("rb") as file:
@@ -135,9 +135,14 @@ def read_label_rows(path: Path) -> list[tuple[int, str, str]]:
                 )
             columns = names.index(ids[0]), names.index("label")
             for block in chain([first], stream):
+                last = block.line + block.lines - 1
                 for line, record in enumerate(io.BytesIO(block.text), start=block.line):
                     fields = fields_of(record, line, faults)
-                    if fields and len(fields) != len(names):
+                    if block.unended and 0 < len(fields or ()) < len(names) and line == last:
+                        faults.add(
+                            "file.cut", f"line {line} has {len(fields or ()):,} of {len(names):,} fields"
+                        )
+                    elif fields and len(fields) != len(names):
                         faults.add("rows.ragged", f"line {line} has {len(fields):,}, expected {len(names):,}")
                     elif fields:
                         identifier, label = (fields[column].strip() for column in columns)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.inputs.archives import Readable
-from scoring.inputs.columns import Columns
-from scoring.inputs.faults import Faults, Unreadable
+from scoring.inputs.columns import ID_NAMES, Columns
+from scoring.inputs.faults import Faults, Unreadable, shown
 from scoring.inputs.lines import LONGEST_LINE, MARK, CarefulReader, fields_of, judge_lists
 from scoring.inputs.matrix_builder import MOST_ROWS, MatrixBuilder
 
@@ -28,6 +28,7 @@ FAST_BLOCKS = 4  # which the fast reader reads at once; one at a time takes 1.3 
 SMALL_FILE = 512 << 10  # bytes; below, loading the fast reader takes longer than doing without
 CAREFUL_LINES = 4096  # which the careful reader holds at once: a row can be a thousand times its line
 THREADS = 2
+MOST_TITLE_LINES, TITLE_BYTES = 100, 1000  # in which the column names are looked for
 LINE_FEED = ord("\n")
 BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)+")
 SEPARATOR_LINE = re.compile(rb"\"?sep=.?\"?\s*\Z")
@@ -84,6 +85,8 @@ def read_csv(source: Readable, builder: MatrixBuilder, *, fast: bool | None = No
             faults.merge(part.faults)
             builder.assign(builder.claim(part.identifiers, part.numbers), 0, part.values)
         builder.ends_in_number |= block.unended and block.text[-2:-1].isdigit()
+        if "file.cut" in faults.counts:
+            raise Unreadable
         if sum(faults.counts.values()) > builder.most_faults:
             raise faults.fatal("rows.stopped")
 
@@ -146,6 +149,7 @@ def read_header(stream: Iterator[Block], faults: Faults, *, most_columns: int) -
     names = fields_of(record, line, faults)
     if not names:
         raise Unreadable  # the reason was added
+    _check_beginning(names, text[end:], line + 1, faults)
     _check_delimiter(names, faults)
     lines = block.lines - (line - block.line) - 1
     return names, Block(text=text[end:], line=line + 1, lines=lines, unended=block.unended)
@@ -157,6 +161,18 @@ def _first_line(text: bytes, number: int) -> tuple[bytes, int, int]:
     start = blank.end() if blank else 0
     end = text.find(b"\n", start) + 1
     return text[start:end], number + text.count(b"\n", 0, start), end
+
+
+def _check_beginning(names: list[str], rest: bytes, line: int, faults: Faults) -> None:
+    """Refuse a text with something above the column names: a comment, a title, or another header."""
+    if any(name.strip() in ID_NAMES for name in names):
+        return
+    for number, record in enumerate(islice(io.BytesIO(rest), MOST_TITLE_LINES), start=line):
+        fields = record[:TITLE_BYTES].decode("utf-8", "replace").split(",")
+        if len(fields) > 1 and any(field.strip(' \t\r\n"') in ID_NAMES for field in fields):
+            raise faults.fatal("file.beginning", f"they are on line {number}")
+    if names[0].startswith("#") and names[0].lstrip("# ") not in ID_NAMES:
+        raise faults.fatal("file.beginning", f"it begins with {shown(names[0])}")
 
 
 def _check_delimiter(names: list[str], faults: Faults) -> None:
@@ -194,11 +210,14 @@ class _BlockReader:
         return self._fast.read(b"".join(block.text for block in group), sum(block.lines for block in group))
 
     def _read_carefully(self, block: Block) -> Iterator[Parsed]:
-        records = enumerate(io.BytesIO(block.text), start=block.line)
+        records, last = enumerate(io.BytesIO(block.text), start=block.line), block.line + block.lines - 1
         nothing = np.zeros(self._dim, dtype=np.float32)
         while some := list(islice(records, CAREFUL_LINES)):
             faults = Faults()
-            lines = [(line, *self._careful.read(record, line, faults)) for line, record in some]
+            lines = [
+                (line, *self._careful.read(record, line, faults, is_end=block.unended and line == last))
+                for line, record in some
+            ]
             parsed = [(line, name, row) for line, name, row in lines if name is not None]
             yield Parsed(
                 identifiers=[name for _, name, _ in parsed],

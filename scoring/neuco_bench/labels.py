@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.lines import MISSING, NUMBER
 from scoring.inputs.tables import read_label_rows
-from scoring.printable import count_of
+from scoring.printable import count_of, name_some
 from scoring.tasks import TaskType, is_package
 from scoring.tasks.packages import TaskPackage, read_package
 
@@ -28,6 +29,7 @@ KINDS = {
     "multiclass": TaskType.MULTICLASS,
     "multilabel": TaskType.MULTILABEL,
 }
+LIKE_LABELS = re.compile(rf"[^.].*__({'|'.join(KINDS)})\..+", re.IGNORECASE)
 SEPARATOR = ";"  # separates the labels of one sample
 
 
@@ -73,10 +75,11 @@ def read_annotations(path: Path) -> Labels:
         # not ._ files, which macOS adds
         *(_source(file) for file in files if file.suffix == ".csv" and not file.name.startswith(".")),
     ]
+    unread = [file.name for file in files if file.suffix != ".csv" and LIKE_LABELS.match(file.name)]
     if not sources:
         raise OrganizerError(
-            f"{path} does not contain a label file.",
-            cure="Name the folder with the label files <task>__regr.csv and <task>__cls.csv, or one of these files.",
+            f"{path} does not contain a label file{f', only {name_some(unread, 3)}' if unread else ''}.",
+            cure="Name the folder with the label files <task>__regr.csv and <task>__cls.csv, not compressed, or one of these files.",
             code="standalone.no_labels",
         )
     repeated = [name for name, count in Counter(name for name, *_ in sources).items() if count > 1]
@@ -90,7 +93,10 @@ def read_annotations(path: Path) -> Labels:
     return Labels(
         tasks=tuple(task for task, _ in content),
         packages=packages,
-        warnings=tuple(warning for _, warnings in content for warning in warnings),
+        warnings=(
+            *(warning for _, warnings in content for warning in warnings),
+            *(f"{name} was not read, because names of label files end with .csv." for name in unread),
+        ),
     )
 
 

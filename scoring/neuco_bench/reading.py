@@ -24,11 +24,11 @@ from scoring.inputs.tables import read_table
 from scoring.printable import count_of, name_some
 
 ANY_NUMBER = 1 << 40  # no limit, because users run this on their own files
-ZEROS = ("cells.text", "cells.comma", "cells.list", "cells.empty", "cells.nan")
+ZEROS = ("cells.text", "cells.comma", "cells.characters", "cells.list", "cells.empty", "cells.nan")
 """Faults of cells that count as 0."""
 LEFT_OUT = ("rows.no_id", "rows.no_values")
 """Faults of rows that do not count."""
-REFUSED = CATALOGUE.keys() - {*ZEROS, *LEFT_OUT}
+REFUSED = CATALOGUE.keys() - {*ZEROS, *LEFT_OUT, "cells.boolean"}
 NAMES_SHOWN = 10
 FEWEST_COUNTED = 5  # rows; in fewer, a column could count them by chance
 
@@ -72,6 +72,7 @@ def read_embeddings(
         InfrastructureError: If the file cannot be opened.
     """
     rows = _WantedRows(frozenset(wanted) - frozenset(exclude), embedding_dim)
+    rows.excluded = exclude
     try:
         read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
         return rows.embeddings()
@@ -153,8 +154,8 @@ class _WantedRows(MatrixBuilder):
 
     def resolve(self, names: Sequence[str]) -> Columns:
         """Return the meaning of the columns of a table."""
-        columns = resolve_any_columns(names, self.faults)
-        self.extra["column"] = len(columns.extra), columns.extra_names
+        self.judge_names(names)
+        columns = self.take(resolve_any_columns(names, self.faults))
         self.expect(len(columns.dimensions))
         names = tuple(columns.names[position] for position in columns.positions)
         if all(name.isdecimal() for name in names):
@@ -216,6 +217,8 @@ class _WantedRows(MatrixBuilder):
         warnings = [
             f"{faults.sentence(code)}. Scored as 0, before the embeddings are standardized." for code in zeros
         ]
+        if "cells.boolean" in faults.counts:
+            warnings.append(f"{faults.sentence('cells.boolean')}. Scored as 1 and 0.")
         warnings.extend(f"{faults.sentence(code)}. Left out." for code in LEFT_OUT if code in faults.counts)
         warnings.extend(f"{note[0].upper()}{note[1:]}." for note in self.notes_on_table())
         if missing := len(self.ids) - len(present):
@@ -230,7 +233,10 @@ class _WantedRows(MatrixBuilder):
             ids=tuple(self.ids[row] for row in present),
             matrix=matrix,
             warnings=tuple(warnings),
-            notes=tuple(self._notes),
+            notes=(
+                *self._notes,
+                *(f"{note[0].upper()}{note[1:]}." for note in self.notes_on_ids("in the labels")),
+            ),
             names=self._names,
         )
         for column in counting_columns(matrix[:, : self.dim], np.array(self.first_seen)[present]):

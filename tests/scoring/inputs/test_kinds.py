@@ -39,6 +39,7 @@ LABEL_KINDS = [
     for name in KINDS
     if REFUSALS[name][1].startswith(("file.", "archive."))
     and not name.startswith(("npz", "parquet"))  # nothing in them is read
+    and not name.startswith("cut off")
     and name not in {"latin-1", "one huge line"}  # the columns are refused before
 ]
 
@@ -199,6 +200,20 @@ def test_whole_numbers_are_ids(kind: str, tmp_path: Path) -> None:
     [
         ("{}.0", "{}", "ids were read as numbers with decimals"),
         ("{}", "000{}", "zeros at the beginning are lost"),
+        *(
+            (written, listed, "ids are written as Python prints objects")
+            for written, listed in (
+                ("b'x{}'", "x{}"),
+                ("\"('x{}',)\"", "x{}"),
+                ("['x{}']", "x{}"),
+                ("np.str_('x{}')", "x{}"),
+                ("np.bytes_(b'x{}')", "x{}"),
+                ("\"array(['x{}'], dtype='<U3')\"", "x{}"),
+                ("PosixPath('x{}')", "x{}"),
+                ("tensor({})", "{}"),
+                ("tensor([{}])", "{}"),
+            )
+        ),
         ("images/{}.tif", "{}", "a path or a suffix differs"),
         ("images/{}T.TIF", "0{}t", "paths, suffixes, case or the like differ"),
         ("Tile-{}", "tile-{}", "upper and lower case differ"),
@@ -219,6 +234,34 @@ def test_ids_that_differ_only_in_form_are_recognized(
     assert f"({form})" in caught.value.message
     with pytest.raises(ParticipantError, match=form):
         read_embeddings(tmp_path / "file", listed_ids)
+
+
+@pytest.mark.parametrize("header", ["id,1,2,3,4", "file_id,1,2,3,4"])
+def test_columns_numbered_from_1_are_read_with_a_note(header: str, tmp_path: Path) -> None:
+    """TerraTorch writes them; without a column 0, there is only one way to understand them."""
+    note = "the columns 1 to 4 were read as 0 to 3"
+    text = good().replace(b"id,0,1,2,3", header.encode())
+    numbered = {"id": list(IDS)} | {str(column + 1): table()[:, column] for column in range(DIM)}
+    for data in (text, as_parquet(numbered)):
+        (tmp_path / "file").write_bytes(data)
+        (tmp_path / "csv").write_bytes(good())
+        strict = read_submission(tmp_path / "file", IDS, DIM)
+        assert strict.content_hash == read_submission(tmp_path / "csv", IDS, DIM).content_hash
+        assert strict.notes == (note,)
+        lenient = read_embeddings(tmp_path / "file", IDS)
+        np.testing.assert_array_equal(lenient.matrix, strict.matrix)
+        assert lenient.warnings == (f"T{note[1:]}.",)
+
+
+def test_a_fault_is_placed_by_the_name_of_its_column(tmp_path: Path) -> None:
+    """The name is that of the file, not the number of the dimension."""
+    lines = good().decode().splitlines()
+    lines[1] = "s000,nan,1,2,3"
+    (tmp_path / "file").write_text("\n".join(["id,1,2,3,4", *lines[1:], ""]))
+    with pytest.raises(ParticipantError, match=r'line 2 \(id "s000"\), column 1\.'):
+        read_submission(tmp_path / "file", IDS, DIM)
+    (tmp_path / "file").write_text("\n".join(["id,emb_0,emb_1,emb_2,emb_3", *lines[1:], ""]))
+    assert 'column "emb_0". Scored as 0' in read_embeddings(tmp_path / "file", IDS).warnings[0]
 
 
 def test_a_file_that_ends_within_a_number_gets_a_note(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
     assert embeddings.content_hash == Embeddings.from_rows(IDS, table()).content_hash
     assert embeddings.notes == (
         ".zarr or .zarr.zip suffixes were removed from ids",
-        "2 ids that are not in the public list were ignored",
+        '2 ids that are not in the public list were ignored: "other"; "more.zarr"',
         '4 extra columns were ignored: column 1, without a name; "comment"; "y"; and so on',
     )
 

@@ -6,6 +6,7 @@ import base64
 import io
 import random
 import struct
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, K
 
 from scoring.errors import InfrastructureError, ParticipantError
 from scoring.inputs.faults import CATALOGUE, Faults, shown
+from scoring.inputs.sniffing import SIGNATURES
 from scoring.inputs.tables import read_submission
 from scoring.printable import printable
 from tests.scoring.inputs.reading_tables import (
@@ -63,6 +65,16 @@ def with_lists(header: str, form: str, *, id_first: bool = True) -> bytes:
     rows = [line.partition(",") for line in lines_of(good())[1:]]
     cells = [(name, form.format(numbers.replace(",", ", "))) for name, _, numbers in rows]
     return from_lines([header, *(",".join(pair if id_first else pair[::-1]) for pair in cells)])
+
+
+def tarred(data: bytes) -> bytes:
+    """Return a tar archive of one file."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        entry = tarfile.TarInfo("x.csv")
+        entry.size = len(data)
+        archive.addfile(entry, io.BytesIO(data))
+    return buffer.getvalue()
 
 
 def encrypted_zip() -> bytes:
@@ -163,38 +175,38 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "nul": (with_cell("1\0"), "file.nul", "1 line contains NUL bytes: line 3."),
     "excel": (
         zipped(("[Content_Types].xml", b"x"), ("xl/workbook.xml", b"x")),
-        "file.kind",
-        "The file is not CSV, Parquet or NPZ: it is an Excel workbook. Save it as CSV",
+        "file.table",
+        "The file is not CSV, Parquet or NPZ: it is an Excel workbook. Save the table as CSV or Parquet, with the",
     ),
     "excel, first the properties": (
         zipped(("docProps/app.xml", b"x"), ("xl/workbook.xml", b"x")),
-        "file.kind",
+        "file.table",
         "it is an Excel workbook",
     ),
-    "word": (zipped(("word/document.xml", b"x"), ("x", b"")), "file.kind", "it is an Office document"),
+    "word": (zipped(("word/document.xml", b"x"), ("x", b"")), "file.table", "it is an Office document"),
     "open document": (
         zipped(("mimetype", b"x"), ("META-INF/manifest.xml", b"x")),
-        "file.kind",
+        "file.table",
         "it is an OpenDocument file",
     ),
-    "zarr": (zipped((".zgroup", b"{}"), ("emb/.zarray", b"{}")), "file.kind", "it is a Zarr archive"),
+    "zarr": (zipped((".zgroup", b"{}"), ("emb/.zarray", b"{}")), "file.arrays", "it is a Zarr archive"),
     "zarr 3 in a folder": (
         zipped(("a.zarr/zarr.json", b"{}"), ("a.zarr/c/0", b"x")),
-        "file.kind",
+        "file.arrays",
         "it is a Zarr archive",
     ),
     "zarr of thousands": (
         zipped((".zgroup", b"{}"), *((f"bands/{number:060000d}", b"") for number in range(20))),
-        "file.kind",
+        "file.arrays",
         "it is a Zarr archive",
     ),
-    "torch": (zipped(("m/data.pkl", b"x"), ("m/data/0", b"x")), "file.kind", "it is a PyTorch file"),
+    "torch": (zipped(("m/data.pkl", b"x"), ("m/data/0", b"x")), "file.arrays", "it is a PyTorch file"),
     "hdf5": (
         b"\x89HDF\r\n\x1a\n" + b"\0" * 50,
-        "file.kind",
-        "The file is not CSV, Parquet or NPZ: it is HDF5.",
+        "file.arrays",
+        "The file is not CSV, Parquet or NPZ: it is HDF5 or netCDF 4. Load it, and write numpy.savez(file, ids=ids",
     ),
-    "pickle": (b"\x80\x04\x95abc", "file.kind", "it is a pickle"),
+    "pickle": (b"\x80\x04\x95abc", "file.arrays", "it is a pickle"),
     "random bytes": (
         random.Random(7).randbytes(20_000),
         "file.kind",
@@ -205,7 +217,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "file.kind",
         "it is binary data, and may be damaged",
     ),
-    "npy": (b"\x93NUMPY\1\0", "file.kind", "it is a single NumPy array without ids"),
+    "npy": (b"\x93NUMPY\1\0", "file.arrays", "it is a single NumPy array without ids"),
     "semicolons": (
         good().replace(b",", b";"),
         "file.delimiter",
@@ -215,23 +227,56 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "semicolons and decimal commas": (
         good().replace(b",", b";").replace(b".", b","),
         "file.delimiter",
-        "the first line has semicolons instead. Separate the columns",
+        "the first line has semicolons instead. Separate the columns with commas, and write numbers with decimal points.",
     ),
     "comment with commas": (
         b"\n# a, b, c\n" + good(),
-        "columns.no_id",
-        'the first names are "# a", "b", "c"',
+        "file.beginning",
+        "The file does not begin with the column names: they are on line 3. Remove everything above the line of",
     ),
     "names in a comment": (
         with_header("# id,0,1,2,3"),
         "columns.no_id",
-        'the first names are "# id", "0", "1"',
+        'found "# id".',
     ),
     "separator line of Excel": (
         b"sep=,\n" + good(),
         "file.separator_line",
         "The first line tells Excel how columns are separated. Remove it, so that the file begins with the column",
     ),
+    "tar": (
+        tarred(good()),
+        "file.archive",
+        "it is a tar archive. Unpack it, and send the one table itself, or compressed",
+    ),
+    "tar in gzip": (
+        gzipped(tarred(good())),
+        "archive.nested",
+        "inside is a tar archive. Compress the CSV file once.",
+    ),
+    "R in gzip": (gzipped(b"X\n\0\0\0\3"), "file.table", "inside is an R object"),
+    "safetensors": (
+        b'\x20\0\0\0\0\0\0\0{"embeddings": {"dtype": "F32"}}' + table().tobytes(),
+        "file.arrays",
+        "it is safetensors. Load it, and write numpy.savez(file, ids=ids",
+    ),
+    "tensorflow records": (b"\x3c\0\0\0\0\0\0\0abcd\n" + b"\x3a" * 60, "file.arrays", "it is TFRecord"),
+    "duckdb": (b"\1\2\3\4\5\6\7\x08DUCK\x40" + b"\0" * 99, "file.table", "it is a DuckDB database"),
+    "orc": (b"ORC\n\x0b\n\3\0\0", "file.table", "it is ORC"),
+    "xml": (b'<?xml version="1.0"?>\n<kml/>', "file.kind", "it is XML"),
+    "web page in xml": (b'<?xml version="1.0"?>\n<!DOCTYPE html>\n<html/>', "file.html", "a web page"),
+    "numbers without a format": (
+        table(dim=64).astype(np.float64).tobytes(),
+        "file.kind",
+        "it is binary data",
+    ),
+    "zeros": (b"\0" * 5000, "file.kind", "it is binary data"),
+    **{
+        kind: (b"\xb1" * position + signature + b"\0" * 99, code, f"it is {kind}.")
+        for code, kind, position, signatures in SIGNATURES
+        for signature in signatures[-1:]
+        if kind not in ("gzip", "zip", "Parquet")
+    },
     "git lfs": (
         b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
         "file.pointer",
@@ -243,7 +288,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "DVC wrote it",
     ),
     "git-annex": (b"/annex/objects/SHA256E-s12--4d7a.csv\n", "file.pointer", "git-annex wrote it"),
-    "feather": (b"ARROW1\0\0" + b"\x10\0\0\0" * 9, "file.kind", "it is Arrow or Feather"),
+    "feather": (b"ARROW1\0\0" + b"\x10\0\0\0" * 9, "file.table", "it is Arrow or Feather"),
     "spaces": (good().replace(b",", b" "), "file.delimiter", "the first line has spaces instead"),
     "carriage returns": (
         good().replace(b"\n", b"\r"),
@@ -258,7 +303,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "no id column": (
         with_header("name,0,1,2,3"),
         "columns.no_id",
-        'There is no column named id: the first names are "name", "0", "1".',
+        'There is no column named id: found "name", "0", "1" and 2 more.',
     ),
     "capital id": (with_header("ID,0,1,2,3"), "columns.no_id", 'There is no column named id: found "ID".'),
     "two id columns": (
@@ -342,10 +387,61 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         '1 numbered column is beyond the last dimension: column "4" (found 5, expected 4; columns must be called 0 to 3). '
         "Remove such columns. Column numbers begin at 0.",
     ),
-    "numbered from 1": (
-        with_header("id,1,2,3,4"),
+    "numbered from 1 with a gap": (
+        with_header("id,1,2,3,5"),
         "file.invalid",
-        '1 numbered column is beyond the last dimension: column "4" (found 4, expected 4; columns must be called 0 to 3).',
+        '1 numbered column is beyond the last dimension: column "5" (found 4, expected 4; columns must be called 0 to 3).',
+    ),
+    "numbered from 1 with a typing error": (
+        with_header("id,1,2,3,3"),
+        "file.invalid",
+        "1 numbered column is missing: column 0 (found 3, expected 4; columns must be called 0 to 3).",
+    ),
+    "transposed": (
+        from_lines([",".join(["id", *IDS]), *(f"{column}{',0.5' * 12}" for column in range(DIM))]),
+        "columns.transposed",
+        'The table is transposed: its columns have ids as their names: "s000", "s001", "s002". Write one row per id and one',
+    ),
+    "ids in the last column": (
+        with_lines(lambda lines: ["0,1,2,3,name", *(line[5:] + "," + line[:4] for line in lines[1:])]),
+        "columns.no_id",
+        'There is no column named id: found "name", "0", "1" and 2 more. Rename',
+    ),
+    "ids in a column without a name": (
+        with_header(",0,1,2,3"),
+        "columns.no_id",
+        'There is no column named id: found a column without a name, "0", "1" and 2 more. Rename',
+    ),
+    "a comment above other names": (
+        b"# made by us\n" + with_header("name,0,1,2,3"),
+        "file.beginning",
+        'The file does not begin with the column names: it begins with "# made by us".',
+    ),
+    "a title": (b"Our embeddings\n\n" + good(), "file.beginning", "they are on line 3"),
+    "names twice": (
+        with_lines(lambda lines: [*lines[:6], lines[0], *lines[6:]]),
+        "rows.header",
+        "1 row repeats the column names: line 7. Write the column names once, at the beginning, also when you join files.",
+    ),
+    "cut off in a line": (
+        good()[: good().index(b"s007") + 12],
+        "file.cut",
+        "The file is cut off within its last line: line 9 has 2 of 5 fields. Write the file again, and let the upload or the copy finish.",
+    ),
+    "cut off in a quoted id": (
+        good()[: good().index(b"s007")] + b'"s0',
+        "file.cut",
+        "line 9 has an open quotation mark",
+    ),
+    "cut off in the last number of a line": (
+        good()[: good().index(b"s007") - 3],
+        "rows.missing",
+        '"s009"; and so on (the file ends within a line, so it may be cut off). Add a row',
+    ),
+    "true and false": (
+        with_cell("True"),
+        "cells.boolean",
+        '1 cell is True or False: line 3 (id "s001"), column 1: "True". Write 1 and 0.',
     ),
     "column twice": (
         with_header("id,0,1,1,2"),
@@ -412,16 +508,19 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "decimal commas without quotes": (
         with_lines(lambda lines: [lines[0], *(line.replace(".", ",") for line in lines[1:])]),
-        "rows.ragged",
-        "12 lines have the wrong number of fields: line 2 has 9, expected 5; line 3 has 9, expected 5; line 4 has 9, "
-        "expected 5; and so on. Every line needs",
+        "rows.commas",
+        '12 lines have decimal commas, which separate columns: line 2 (id "s000"): "0,1257302165031433"; line 3',
     ),
     "hexadecimal": (with_cell("0x1p3"), "cells.text", '"0x1p3"'),
     "text of a NumPy number": (with_cell("np.float32(0.1)"), "cells.text", '"np.float32(0.1)"'),
     "error of a spreadsheet": (with_cell("#DIV/0!"), "cells.text", '"#DIV/0!"'),
     "underscores": (with_cell("1_000"), "cells.text", '"1_000"'),
-    "full-width digits": (with_cell("\uff11"), "cells.text", '"\uff11"'),
-    "minus sign": (with_cell("\u22120.5"), "cells.text", '"\u22120.5"'),
+    "full-width digits": (with_cell("\uff11"), "cells.characters", '"\uff11"'),
+    "minus sign": (
+        with_cell("\u22120.5"),
+        "cells.characters",
+        'a sign or a digit that only looks like an ordinary one: line 3 (id "s001"), column 1: "\u22120.5". Write',
+    ),
     "long text": (with_cell("x" * 300), "cells.text", '"' + "x" * 48 + '..."'),
     "endless number": (with_cell("1" * 2_000_000), "cells.range", 'column 1: "' + "1" * 48 + '..."'),
     "open quote before much text": (
@@ -579,7 +678,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "parquet encrypted": (
         b"PARE" + b"\0" * 90 + b"PARE",
-        "file.kind",
+        "file.table",
         "it is encrypted Parquet",
     ),
     "parquet text column": (
@@ -654,7 +753,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "parquet without ids": (
         as_parquet({"name": list(IDS)} | {str(column): table()[:, column] for column in range(DIM)}),
         "columns.no_id",
-        'the first names are "name", "0", "1"',
+        'found "name", "0", "1" and 2 more',
     ),
     "parquet with short vectors": (
         as_parquet(
@@ -690,17 +789,32 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "npz ids of another type": (
         as_npz(ids=np.linspace(0, 1, 12), embeddings=table()),
-        "columns.type",
+        "npz.type",
         'ids holds "float64"',
+    ),
+    "npz bfloat16": (
+        as_npz(ids=np.array(IDS), embeddings=np.zeros((12, 4), dtype="V2")),
+        "npz.type",
+        'An array in the NPZ file has the wrong type: embeddings holds "void16", as bfloat16 is saved.',
+    ),
+    "npz long doubles": (
+        as_npz(ids=np.array(IDS), embeddings=table().astype(np.longdouble)),
+        "npz.type",
+        'embeddings holds "float128"',
+    ),
+    "npz transposed": (
+        as_npz(ids=np.array(IDS), embeddings=table().T),
+        "npz.shape",
+        "embeddings is 4 x 12, ids has 12 entries; it is transposed",
     ),
     "npz text values": (
         as_npz(ids=np.array(IDS), embeddings=table().astype(str)),
-        "columns.type",
+        "npz.type",
         "embeddings holds",
     ),
     "npz records": (
         as_npz(ids=np.array(IDS), embeddings=np.zeros(12, dtype=[("a", "f4")])),
-        "columns.type",
+        "npz.type",
         "embeddings is not a plain array of text or numbers",
     ),
     "npz shape": (
@@ -750,7 +864,7 @@ def test_every_fault_in_the_catalogue_has_a_case() -> None:
     """Each code in the catalogue is the verdict of a case, or is among several faults of one."""
     verdicts = {code for _, code, _ in REFUSALS.values()}
     among_others = {"columns.duplicate", "rows.stopped"}
-    elsewhere = {"file.too_large", "rows.too_many", "npz.damaged"}
+    elsewhere = {"file.too_large", "rows.too_many", "npz.damaged", "file.parts"}
     assert set(CATALOGUE) == (verdicts - {"file.invalid"}) | among_others | elsewhere
 
 
@@ -873,7 +987,7 @@ def test_npz_headers_are_never_evaluated(tmp_path: Path) -> None:
         b"junk",
     ):
         error = refused(zipped(("ids.npy", header), ("embeddings.npy", header)), tmp_path)
-        assert error.code in {"npz.damaged", "columns.type", "rows.too_many"}
+        assert error.code in {"npz.damaged", "npz.type", "rows.too_many"}
 
 
 def test_parquet_rows_are_counted_before_they_are_read(tmp_path: Path) -> None:

@@ -82,6 +82,50 @@ def test_embeddings_that_cannot_be_scored_are_refused(
     assert caught.value.code == code
 
 
+def test_true_and_false_are_one_and_zero(tmp_path: Path) -> None:
+    """Such a column is read as numbers by pandas, and so by NeuCo-Bench."""
+    rows = [f"{identifier},{number % 3 == 0},{number}" for number, identifier in enumerate(IDS)]
+    (tmp_path / "sub.csv").write_text("\n".join(["id,0,1", *rows, ""]))
+    read = read_embeddings(tmp_path / "sub.csv", IDS)
+    assert read.matrix[:4, 0].tolist() == [1, 0, 0, 1]
+    assert read.warnings[0].endswith("; and so on. Scored as 1 and 0.")
+
+
+def test_the_first_of_equal_columns_counts(tmp_path: Path) -> None:
+    """The others are renamed by pandas, so that NeuCo-Bench takes them for no dimension."""
+    rows = [f"{identifier},{number / 2},1,2" for number, identifier in enumerate(IDS)]
+    (tmp_path / "sub.csv").write_text("\n".join(["id,0,1,1", *rows, ""]))
+    read = read_embeddings(tmp_path / "sub.csv", IDS)
+    assert read.matrix.shape == (len(IDS), 2)
+    assert read.matrix[:, 1].tolist() == [1] * len(IDS)
+    assert read.warnings == ('1 extra column was ignored: "1", the second time.',)
+
+
+def test_ids_without_a_label_are_named_unless_they_are_excluded(tmp_path: Path) -> None:
+    """Rows that are not scored are no surprise."""
+    rows = [
+        f"{identifier},{number / 2}" for number, identifier in enumerate([*IDS, "x", "y", "z", "out", "w"])
+    ]
+    (tmp_path / "sub.csv").write_text("\n".join(["id,0", *rows, ""]))
+    read = read_embeddings(tmp_path / "sub.csv", IDS, exclude={"out"})
+    assert read.notes == ('4 ids that are not in the labels were ignored: "x"; "y"; "z"; and so on.',)
+
+
+def test_label_files_that_are_not_read_are_named(tmp_path: Path) -> None:
+    """Only names that end with .csv are read, as in NeuCo-Bench; other files are no label files."""
+    for name in ("a__regr.csv", "b__cls.csv.gz", "c__regr.parquet", "README.md", "._a__regr.csv"):
+        (tmp_path / name).write_text("id,label\n" + "".join(f"{one},{len(one)}\n" for one in IDS))
+    read = read_annotations(tmp_path)
+    assert [task.name for task in read.tasks] == ["a"]
+    assert read.warnings == (
+        "b__cls.csv.gz was not read, because names of label files end with .csv.",
+        "c__regr.parquet was not read, because names of label files end with .csv.",
+    )
+    (tmp_path / "a__regr.csv").unlink()
+    with pytest.raises(OrganizerError, match=r"only b__cls.csv.gz, c__regr.parquet\."):
+        read_annotations(tmp_path)
+
+
 def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
     """Rows without a label are left out with a warning; text is refused."""
     path = write_csv(tmp_path / "t__regr.csv", ["id", "label"], [["a", 1], ["b", ""], ["c", 2], ["d", "NA"]])

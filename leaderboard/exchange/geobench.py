@@ -25,7 +25,7 @@ from pydantic import (
     field_validator,
 )
 
-from leaderboard.exchange.runs import SUMMARY, read_run
+from leaderboard.exchange.runs import SUMMARY, method_of, read_run
 from scoring.errors import OrganizerError
 
 RESULTS = "results_and_parameters.csv"
@@ -193,7 +193,7 @@ def rows_of_runs(output_dir: Path, phase: str) -> tuple[pd.DataFrame, list[str]]
             continue
         for task, result in results.items():
             about = {
-                "backbone": path.parent.name.rsplit("_", 2)[0],
+                "backbone": method_of(path.parent.name),
                 "dataset": task,
                 "Metric": OURS[result.task_type],
                 "experiment_name": summary.experiment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from leaderboard.exchange.runs import TaskResult, read_run
+from leaderboard.exchange.runs import TaskResult, method_of, read_run
 
 
 def neurobench_documents(folder: Path) -> list[dict[str, Any]]:
@@ -15,7 +15,8 @@ def neurobench_documents(folder: Path) -> list[dict[str, Any]]:
         OrganizerError: If it is not the folder of a run.
     """
     summary, results = read_run(folder)
-    return [_document(task, summary.experiment, result) for task, result in results.items()]
+    model = method_of(summary.experiment)
+    return [_document(task, model, result) for task, result in results.items()]
 
 
 def _document(task: str, model: str, result: TaskResult) -> dict[str, Any]:

@@ -7,6 +7,7 @@ their sum.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,11 @@ class PhaseRuns:
     ranking: Ranking
     summaries: tuple[RunSummary, ...]
     left_out: tuple[tuple[str, str], ...]
+
+
+def method_of(run: str) -> str:
+    """Return the name of a run without its time stamp, which `score` appends."""
+    return re.sub(r"_\d{8}_\d{6}(_\d+)?\Z", "", run)
 
 
 def read_run(folder: Path) -> tuple[RunSummary, dict[str, TaskResult]]:

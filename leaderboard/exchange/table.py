@@ -4,57 +4,162 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from leaderboard.ranking import LARGEST, Ranking, rank
 from scoring.errors import OrganizerError
+from scoring.inputs.lines import MISSING
+from scoring.printable import name_some
 
 SUMMARY = ("mean_score", "weighted_score", "aggregated_rank", "overall_q_score", "overall_acc_score")
 """Columns of a leaderboard that are no tasks; NeuCo-Bench's has the first three."""
+SUMMARY_NAME = re.compile(
+    r"((macro|weighted|global|aggregated|grand|geometric) )?"
+    r"(mean|average|avg|median|overall|total|sum|aggregate|std|stdev|standard deviation)"
+    r"( (of|over|across|all|tasks?|task ?types?|types?|datasets?|scores?|results?|performance|accuracy|acc|q))*"
+)
+"""Columns and rows that sum up others, such as Mean (Task)."""
+OTHER_NAME = re.compile(
+    r"(.+ )?rank( .+)?|borda( .+)?|((number|num|n) of )?((active|total|trainable) )?(params?|parameters)( [bmk])?|(model|file) size( .+)?"
+    r"|(embeddings?|emb|features?|vector) (dims?|dimensions?|dimensionality|size)|dims?|dimensions?|max(imum)? (tokens|length)"
+    r"|context (length|window)|(gpu )?memory( usage)?( [mg]b)?|[gt]?flops|[gm]?macs|latency( ms)?|throughput|runtime( .+)?"
+    r"|((training|inference) )?time( [a-z]+)?|seconds|epochs|batch size|learning rate|lr|seeds?|folds|year|(release )?date|license"
+    r"|zero shot|urls?|links?|paper|code|unnamed \d+|no|index"
+)
+"""Columns that describe an entry."""
+DOMINANT = 100  # times the standard deviation of every other column
 
 
-def read_table(text: str) -> pd.DataFrame:
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of scores.
+
+    Attributes:
+        scores: A row per entry and a column per task.
+        left_out: Columns and rows that are neither.
+    """
+
+    scores: pd.DataFrame
+    left_out: tuple[str, ...] = ()
+
+
+def read_table(text: str, tasks: Sequence[str] = ()) -> Table:
     """Read CSV: a header line, then one line per entry with its name and its score on each task; higher is better.
 
-    Of NeuCo-Bench's leaderboards, or ours, only the columns with Q on each task count.
+    Means, ranks and columns that describe the entries are left out. Of NeuCo-Bench's leaderboards, or ours, only the columns with Q on
+    each task count.
 
-    Returns:
-        Scores, with the entries' names as index and the tasks' names as columns.
+    Args:
+        text: The table.
+        tasks: The columns that count; all others are left out.
 
     Raises:
         OrganizerError: If the text is not such a table; the message says where.
     """
-    try:
-        cells = pd.read_csv(
-            io.StringIO(text.removeprefix("\ufeff")), header=None, dtype=str, keep_default_na=False
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise _fault(f"The table cannot be read as CSV: {str(error).strip()}.") from error
-    cells = cells.apply(lambda column: column.str.strip())
-    cells = cells[(cells != "").any(axis=1)]
+    cells = _cells(text.removeprefix("\ufeff"))
     if set(SUMMARY[:3]) <= set(cells.iloc[0]):
         cells = cells.loc[:, [name not in SUMMARY and not name.startswith("acc::") for name in cells.iloc[0]]]
         cells.iloc[0] = cells.iloc[0].str.removeprefix("q::")
-    entries, tasks = cells.iloc[1:, 0].tolist(), cells.iloc[0, 1:].tolist()
-    if not tasks or not entries:
-        raise _fault(f"The table has no {'task columns' if not tasks else 'entries'}.")
-    for kind, names in (("entry", entries), ("task", tasks)):
-        if "" in names:
+    cells, left_out = _scored(cells, tasks)
+    entries, names = cells.iloc[1:, 0].tolist(), cells.iloc[0, 1:].tolist()
+    if not names or not entries:
+        raise _fault(f"The table has no {'entries' if names else 'task columns'}.")
+    for kind, given in (("entry", entries), ("task", names)):
+        if "" in given:
             raise _fault(f"A{'n' if kind == 'entry' else ''} {kind} has no name.")
-        if repeated := [name for name in names if names.count(name) > 1]:
+        if repeated := [name for name in given if given.count(name) > 1]:
             raise _fault(f"The {kind} {_shown(repeated[0])} occurs {len(repeated)} times in the table.")
-    written = cells.iloc[1:, 1:].set_axis(pd.Index(entries), axis=0).set_axis(pd.Index(tasks), axis=1)
+    written = cells.iloc[1:, 1:].set_axis(pd.Index(entries), axis=0).set_axis(pd.Index(names), axis=1)
     scores: pd.DataFrame = written.map(number)
     for entry, task in np.argwhere(~(scores.abs() <= LARGEST).to_numpy()):
-        value = written.iat[entry, task]
+        value = str(written.iat[entry, task])
         raise _fault(
-            f"Entry {_shown(entries[entry])} has {_shown(value) if value else 'no score'} in task {_shown(tasks[task])};"
-            f" a score is a number of at most {LARGEST:g}."
+            f"Entry {_shown(entries[entry])} has {_shown(value) if value else 'no score'} in task {_shown(names[task])};"
+            f" a score is a number of at most {LARGEST:g}.",
+            _hint(value),
         )
-    return scores
+    if not tasks:
+        _ask_about_scale(scores)
+    return Table(scores=scores, left_out=tuple(left_out))
+
+
+def _cells(text: str) -> pd.DataFrame:
+    """Split a text into cells without spaces around them, and without blank lines."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    for is_other, what in (
+        (first.lstrip().startswith("|"), "is in Markdown"),
+        ("\t" in first, "is separated by tabs"),
+        (first.count(";") > first.count(","), "is separated by semicolons"),
+    ):
+        if is_other:
+            raise _fault(
+                f"The table {what}.", "Save it as CSV: commas between columns, decimal points in numbers."
+            )
+    try:
+        cells = pd.read_csv(io.StringIO(text), header=None, dtype=str, keep_default_na=False)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise _fault(f"The table cannot be read as CSV: {str(error).strip()}.") from error
+    cells = cells.map(str.strip)
+    return cells.loc[(cells != "").any(axis=1)]
+
+
+def _scored(cells: pd.DataFrame, tasks: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the cells of entries and tasks, and the names of the other rows and columns."""
+    names = cells.iloc[0].tolist()
+    if unknown := [name for name in tasks if name not in names]:
+        raise _fault(f"No column is named {_shown(unknown[0])}.", f"The columns are: {name_some(names, 10)}.")
+    words = [re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip() for name in names]
+    is_other = [bool(SUMMARY_NAME.fullmatch(word) or OTHER_NAME.fullmatch(word)) for word in words]
+    # Entries may be numbered or ranked before they are named.
+    texts = [position for position in range(len(names)) if cells.iloc[1:, position].map(number).isna().all()]
+    is_numbered = is_other[0] or not words[0]
+    named = texts[0] if is_numbered and texts else 0
+    counted = [
+        position
+        for position in range(len(names))
+        if position != named
+        and (names[position] in tasks if tasks else position > named and not is_other[position])
+    ]
+    left = [name for position, name in enumerate(names) if name and position not in (named, *counted)]
+    is_entry = ~cells.iloc[:, named].str.casefold().map(lambda name: bool(SUMMARY_NAME.fullmatch(name)))
+    is_entry.iloc[0] = True
+    left += cells.iloc[:, named][~is_entry].tolist()
+    return cells.loc[is_entry].iloc[:, [named, *counted]], left
+
+
+def _hint(value: str) -> str:
+    """Return what to do about a value that is not a score."""
+    bare = value.casefold()
+    if bare in MISSING or bare in {"-", "–", "—", "?", "tbd", "x"}:
+        return "Every entry needs a score in every task: complete it, or leave out the entry or the task."
+    for signs, cure in (
+        (("±", "+/-", "+-", "\\pm"), "Write the score alone, without its uncertainty."),
+        (("%",), "Write numbers without percent signs."),
+        (
+            ("*", "_", "<", "\\", "†", "("),
+            "Write numbers without signs around them, such as asterisks for bold type.",
+        ),
+        ((",",), "Write numbers with decimal points."),
+    ):
+        if any(sign in bare for sign in signs):
+            return cure
+    return "If the column is not a task, name those that are with --tasks, once for each."
+
+
+def _ask_about_scale(scores: pd.DataFrame) -> None:
+    """Refuse a column that would decide the ranking alone, because tasks weigh by the standard deviation of their scores."""
+    spread = scores.std(ddof=0).sort_values()
+    if len(spread) > 1 and spread.iloc[-1] > DOMINANT * spread.iloc[-2] > 0:
+        name = str(spread.index[-1])
+        raise _fault(
+            f"The column {_shown(name)} would decide the ranking alone: its values spread over {DOMINANT} times as far as any other's.",
+            "Name the columns that are tasks with --tasks, once for each.",
+        )
 
 
 def rank_table(
@@ -112,9 +217,10 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:59] + "…")
 
 
-def _fault(sentence: str) -> OrganizerError:
+def _fault(sentence: str, cure: str = "") -> OrganizerError:
     return OrganizerError(
         sentence,
-        cure="Save the table as CSV: entries' names in the first column, a column per task, separated by commas.",
+        cure=cure
+        or "Save the table as CSV: entries' names in the first column, a column per task, separated by commas.",
         code="rank.table",
     )

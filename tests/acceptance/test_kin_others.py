@@ -115,6 +115,28 @@ def test_a_submission_is_normalized_aggregated_and_ranked(
     assert by_backbone["prithvi_600"]["name"] == "Prithvi-EO-V2 600M"
 
 
+def test_several_submissions_are_ranked_together_unless_a_backbone_is_in_two(
+    submission: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Folders may have the same name; seeds of one backbone are never mixed."""
+    other = Path(shutil.copytree(submission, submission.parent / "other" / "new_submission"))
+    normalizer = KIN / "geobench" / "normalizer.json"
+    rows = rows_of(other)
+    write_rows(other, [{**row, "backbone": f"{row['backbone']}_b"} for row in rows])
+    info = json.loads((other / "additional_info.json").read_text())
+    info["New model info"] = [{"model_display_name": "", "model_size": "", "unique_backbone_key": ""}]
+    (other / "additional_info.json").write_text(json.dumps(info))
+    status, document = import_json(capsys, submission, other, "--normalizer", normalizer)
+    assert (status, len(document["standings"])) == (0, 4)
+    write_rows(other, rows)
+    status, document = import_json(capsys, submission, other, "--normalizer", normalizer)
+    assert (status, document["standings"]) == (1, [])
+    assert document["faults"] == [
+        f"The backbone `{backbone}` is in 2 folders: `{submission}`, `{other}`."
+        for backbone in dict.fromkeys(row["backbone"] for row in rows)
+    ]
+
+
 def test_dimensions_are_averaged(submission: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A dimension with all its datasets is averaged; detection metrics, an empty patience and no new model are valid."""
     names = dict(zip(("forest", "trees"), (["so2sat", "forestnet"], ["benv2", "treesatai"]), strict=True))
@@ -322,6 +344,7 @@ def test_results_go_out_in_neurobenchs_layout(
     by_task = {document["task"]: document for document in json.loads(capsys.readouterr().out)}
     same_shape(layout, by_task["even"])
     same_shape(layout, by_task["ink"])
+    assert by_task["ink"]["model"] == "one"
     assert (
         by_task["ink"]["metrics"]["correctness"]["accuracy"] == by_task["ink"]["metrics"]["correctness"]["r2"]
     )

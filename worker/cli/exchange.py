@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from scoring.errors import OrganizerError
-from scoring.printable import count_of, printable, printable_lines
+from scoring.printable import count_of, name_some, printable, printable_lines
 from worker.cli.terminal import JsonOption
 
 if TYPE_CHECKING:
@@ -92,9 +92,18 @@ def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str]
 
     read = [read_submission(folder) for folder in folders]
     faults = [
-        fault if len(folders) == 1 else f"`{folder.name}`: {fault}"
+        fault if len(folders) == 1 else f"`{folder}`: {fault}"
         for folder, (*_, folder_faults) in zip(folders, read, strict=True)
         for fault in folder_faults
+    ]
+    places: dict[str, list[str]] = {}
+    for folder, (results, *_) in zip(folders, read, strict=True):
+        for backbone in results["backbone"].unique():
+            places.setdefault(backbone, []).append(f"`{folder}`")
+    faults += [
+        f"The backbone `{backbone}` is in {len(found)} folders: {name_some(found)}."
+        for backbone, found in places.items()
+        if len(found) > 1
     ]
     names = {key: name for _, names, _ in read for key, name in names.items()}
     return pd.concat([results for results, *_ in read], ignore_index=True), names, faults

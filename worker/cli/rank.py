@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
+from scoring.printable import printable
 from worker.cli.terminal import Console, JsonOption, table_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ def rank(
     phase: Annotated[
         str, typer.Option(help="With a folder: the group of runs (`score --phase`).")
     ] = "results",
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With a table: a column that is a task; may be repeated. By default all but means, ranks and descriptions.",
+            metavar="NAME",
+        ),
+    ] = None,
     ghost_task: Annotated[
         float,
         typer.Option(help="δ0 of the paper's Eq. 8, which makes the weights more stable."),
@@ -57,13 +65,16 @@ def rank(
 
     Example: `neuco-worker rank results --phase dev`
     """
-    from leaderboard.exchange import rank_runs, rank_table, read_table, table_document
+    from leaderboard.exchange import Table, rank_runs, rank_table, read_table, table_document
 
     runs = rank_runs(source, phase) if source.is_dir() else None
-    table = read_table(_text(source)) if runs is None else runs.table
+    read = read_table(_text(source), tasks or ()) if runs is None else Table(scores=runs.table)
+    table = read.scores
     names = tuple(baselines or ())
     ranking = rank_table(table, ghost_task=ghost_task, baselines=names, baselines_weigh=baselines_weigh)
     document = table_document(table, ranking)
+    if read.left_out:
+        document["left_out"] = list(read.left_out)
     if runs is not None:
         runs = replace(runs, ranking=ranking)
         path = write_leaderboard(runs, source, phase)
@@ -75,6 +86,10 @@ def rank(
         show_leaderboard(runs, path, names)
     else:
         _show(table, ranking, names)
+        if read.left_out:
+            print(
+                f"Not counted as tasks or entries: {printable(', '.join(read.left_out))}. Choose tasks with --tasks."
+            )
 
 
 def _text(path: Path) -> str:

@@ -63,7 +63,25 @@ def test_baselines_and_ghost_task() -> None:
     [
         ("", "cannot be read as CSV"),
         ("name\nx\n", "no task columns"),
-        ("name;t\nx;1\n", "no task columns"),
+        (
+            "name;t\nx;1,5\n",
+            "is separated by semicolons. Save it as CSV: commas between columns, decimal points",
+        ),
+        ("name\tt\nx\t1\n", "is separated by tabs"),
+        ("| name | t |\n|---|---|\n| x | 1 |\n", "is in Markdown"),
+        (
+            "name,t\nx,n/a\n",
+            "has 'n/a' in task 't'; a score is a number of at most 1e+100. Every entry needs a score",
+        ),
+        ("name,t\nx,61.2 ± 0.3\n", "Write the score alone, without its uncertainty."),
+        ("name,t\nx,**61.2**\n", "Write numbers without signs around them, such as asterisks"),
+        ("name,t\nx,61.2%\n", "Write numbers without percent signs."),
+        ('name,t\nx,"61,2"\n', "Write numbers with decimal points."),
+        ("name,notes,t\nx,good,1\n", "If the column is not a task, name those that are with --tasks"),
+        (
+            "name,a,b,tokens\nx,1,2,1000\ny,2,1,40000\n",
+            "The column 'tokens' would decide the ranking alone: its values spread over 100 times as far",
+        ),
         ("name,t\n", "no entries"),
         ("name,\nx,1\n", "A task has no name"),
         ("name,t,t\nx,1,2\n", "The task 't' occurs 2 times"),
@@ -101,7 +119,7 @@ def test_the_largest_scores_still_give_numbers() -> None:
 
 def test_bad_options_and_files_are_refused(tmp_path: Path) -> None:
     """Unknown baselines, negative ghosts, missing files and other encodings are wrong usage too."""
-    table = read_table("name,t\nx,1\n")
+    table = read_table("name,t\nx,1\n").scores
     for facts in ({"baselines": ["z"]}, {"ghost_task": -1.0}, {"ghost_task": float("nan")}):
         with pytest.raises(OrganizerError):
             rank_table(table, **facts)  # type: ignore[arg-type]
@@ -113,19 +131,44 @@ def test_bad_options_and_files_are_refused(tmp_path: Path) -> None:
 
 def test_a_leaderboard_is_ranked_by_its_tasks() -> None:
     """Means, ranks and other scores in NeuCo-Bench's leaderboard, and in ours, are no tasks."""
-    plain = read_table("experiment,a,b\nx,1,4\ny,3,2\n")
+    plain = read_table("experiment,a,b\nx,1,4\ny,3,2\n").scores
     theirs = "experiment,mean_score,weighted_score,aggregated_rank,a,b\nx,2.5,1,1,1,4\ny,2.5,2,2,3,2\n"
     ours = (
         "experiment,mean_score,weighted_score,aggregated_rank,q::a,q::b,acc::a,acc::b,overall_q_score,overall_acc_score\n"
         "x,2.5,1,1,1,4,0.1,0.2,2.5,\ny,2.5,2,2,3,2,0.3,,2.5,\n"
     )
-    assert read_table(theirs).equals(plain)
-    assert read_table(ours).equals(plain)
+    assert read_table(theirs).scores.equals(plain)
+    assert read_table(ours).scores.equals(plain)
+
+
+def test_summaries_and_descriptions_are_no_tasks() -> None:
+    """Leaderboards have columns and rows that would decide the ranking; they are left out and named, unless --tasks says otherwise."""
+    text = (
+        "Rank (Borda),Model,Zero-shot,Number of Parameters (B),Embedding Dimensions,Mean (Task),a,b_mean,size\n"
+        "1,x,100%,7.1,4096,60.5,61,60,0.1\n2,y,99%,Unknown,768,55.0,60,50,0.2\n,Average,,,,58,60.5,55,0.1\n"
+    )
+    read = read_table(text)
+    assert (read.scores.index.tolist(), read.scores.columns.tolist()) == (["x", "y"], ["a", "b_mean", "size"])
+    left = [
+        "Rank (Borda)",
+        "Zero-shot",
+        "Number of Parameters (B)",
+        "Embedding Dimensions",
+        "Mean (Task)",
+        "Average",
+    ]
+    assert list(read.left_out) == left
+    assert json.loads(run("-", "--json", text=text))["left_out"] == left
+    assert f"Not counted as tasks or entries: {', '.join(left)}." in run("-", text=text)
+    chosen = read_table(text, ("a", "Embedding Dimensions")).scores
+    assert chosen.to_dict("list") == {"Embedding Dimensions": [4096, 768], "a": [61, 60]}
+    with pytest.raises(OrganizerError, match="No column is named 'c'"):
+        read_table(text, ("c",))
 
 
 def test_spreadsheet_exports_read_the_same() -> None:
     """A byte-order mark, CRLF, quotes, spaces around numbers and blank lines change nothing."""
-    plain = read_table("name,t\nx,1\ny,2\n")
-    exported = read_table('\ufeffname,"t"\r\n"x", 1 \r\n\r\ny,2\r\n')
+    plain = read_table("name,t\nx,1\ny,2\n").scores
+    exported = read_table('\ufeffname,"t"\r\n"x", 1 \r\n\r\ny,2\r\n').scores
     assert plain.equals(exported)
     assert table_document(plain, rank_table(plain)) == table_document(exported, rank_table(exported))

@@ -13,6 +13,7 @@ from scoring.documents import checked, read_yaml
 from scoring.errors import OrganizerError
 
 FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be at the top level
+TRAINED = ("linear", "mlp")  # probes with epochs
 WHOLE = "a whole number of at least 1"
 Switch = Annotated[bool, Field(description="true or false")]
 
@@ -81,8 +82,10 @@ STORING = (
 KEYS = tuple(key for key in StandaloneSettings.model_fields if key not in {"raw", "warnings"})
 
 
-def read_settings(path: Path) -> StandaloneSettings:
-    """Read a configuration file.
+def read_settings(
+    path: Path, *, folds: int | None = None, probe: str | None = None, epochs: int | None = None
+) -> StandaloneSettings:
+    """Read a configuration file; other arguments that are not None come before it.
 
     Raises:
         OrganizerError: If it cannot be read or a value is wrong.
@@ -97,7 +100,41 @@ def read_settings(path: Path) -> StandaloneSettings:
             cure="Name a YAML file with --config. config/kin/neuco-bench.yaml is an example.",
             code="standalone.no_config",
         ) from error
+    if isinstance(document, Mapping):
+        document = overridden(document, folds=folds, probe=probe, epochs=epochs)
     return parse_settings(document)
+
+
+def overridden(
+    document: Mapping[Any, Any], *, folds: int | None, probe: str | None, epochs: int | None
+) -> dict[Any, Any]:
+    """Return a configuration with other values; of another probe, it keeps the parameters that this one has.
+
+    Raises:
+        OrganizerError: If the probe has no epochs.
+    """
+    from scoring.probes.probe import probe_class
+
+    changed = dict(document)
+    if folds is not None:
+        changed["k_folds"] = folds
+    if probe is not None and probe != changed.get("probe_type", "linear"):
+        known = set(probe_class(probe).parameters.model_fields) - (set() if probe in TRAINED else {*FLAT})
+        changed = {key: value for key, value in changed.items() if key not in FLAT or key in known}
+        params = changed.get("probe_params") or {}
+        changed |= {
+            "probe_type": probe,
+            "probe_params": {key: value for key, value in params.items() if key in known},
+        }
+    if epochs is not None:
+        if changed.get("probe_type", "linear") not in TRAINED:
+            raise OrganizerError(
+                f"The probe {changed['probe_type']} has no epochs.",
+                cure=f"Leave --epochs out, or use the probe {' or '.join(TRAINED)}.",
+                code="standalone.no_epochs",
+            )
+        changed["probe_params"] = {**(changed.get("probe_params") or {}), "epochs": epochs}
+    return changed
 
 
 def parse_settings(document: object, *, place: str = "the configuration") -> StandaloneSettings:

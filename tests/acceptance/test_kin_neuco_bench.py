@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import runpy
 import shutil
 from collections.abc import Callable
@@ -169,6 +170,38 @@ def test_files_and_labels_are_enough(
         ["one.csv", "two.csv", "labels", "--method_name", "m"],
     ):
         assert guarded(["score", *arguments]) == 2
+
+
+def test_prefixes_of_one_file_are_scored_in_one_table(
+    small_case: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each number of dimensions is a run of its own, with the scores of a file that has no more."""
+    case = small_case()
+    run_score(tmp_path / "runs", case, more=("--dims", "6,2"))
+    printed = capsys.readouterr().out
+    assert re.search(r"Task +┃ +2 ┃ +6 ┃", printed)
+    narrow, whole = sorted((tmp_path / "runs/dev").iterdir())
+    assert [summary_of(folder)["embedding_dim"] for folder in (narrow, whole)] == [2, 6]
+    table = [line.split(",") for line in (case / "embeddings.csv").read_text().splitlines()]
+    write_csv(case / "embeddings.csv", [*table[0][:3]], (row[:3] for row in table[1:]))
+    alone = run_score(tmp_path / "alone", case)
+    assert summary_of(alone)["task_q_scores"] == summary_of(narrow)["task_q_scores"]
+    for wrong in ("3", "0", "a", "1,"):
+        assert guarded(["score", str(case / "embeddings.csv"), str(case / "labels"), "--dims", wrong]) == 2
+    assert "--dims names 3 dimensions, but the embeddings have 2" in capsys.readouterr().err
+
+
+def test_options_come_before_the_configuration(small_case: Callable[..., Path], tmp_path: Path) -> None:
+    """Another probe keeps what it has of the parameters; the results say what was used."""
+    case = small_case()
+    trained = summary_of(run_score(tmp_path / "a", case, more=("--epochs", "3", "--folds", "3")))
+    assert trained["config"]["probe_params"] == {"epochs": 3}
+    assert trained["config"]["k_folds"] == 3
+    assert result_of(max((tmp_path / "a/dev").iterdir()), "slope")["hyperparamaters"]["batch_size"] == 16
+    solved = summary_of(run_score(tmp_path / "b", case, more=("--probe", "ridge")))
+    assert (solved["probe_type"], solved["config"]["probe_params"]) == ("ridge", {})
+    names = [str(case / "embeddings.csv"), str(case / "labels")]
+    assert guarded(["score", *names, "--probe", "ridge", "--epochs", "3"]) == 2
 
 
 def test_excluded_ids_and_filtered_tasks_stay_out(small_case: Callable[..., Path], tmp_path: Path) -> None:

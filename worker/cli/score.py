@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
 from scoring.errors import OrganizerError, needs_extra
 from worker.cli.terminal import Console, JsonOption, progress_bar, table_of
+
+SHORT = "* The probe trains for too few steps, so this says little about the embeddings."
+
 
 if TYPE_CHECKING:
     from scoring.neuco_bench.configuration import StandaloneSettings
@@ -72,6 +76,22 @@ def score(
         int | None,
         typer.Option(help="Random splits per task; by default k_folds.", min=1),
     ] = None,
+    probe: Annotated[
+        Literal["linear", "ridge", "svm", "mlp"] | None,
+        typer.Option(help="Probe; by default the configuration's.", show_default=False),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(help="Epochs of the probe; by default the configuration's.", min=1, show_default=False),
+    ] = None,
+    dims: Annotated[
+        str,
+        typer.Option(
+            help="Score the first so many dimensions, once for each number: 64,128,256.",
+            metavar="N,N",
+            show_default=False,
+        ),
+    ] = "",
     seed: Annotated[
         int,
         typer.Option(
@@ -93,6 +113,8 @@ def score(
 
     Example: `neuco-worker score embeddings.csv labels`
 
+    Example: `neuco-worker score embeddings.csv labels --probe ridge --dims 64,128,256`
+
     Example: `neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev`
     """
     from leaderboard.exchange import rank_runs
@@ -110,7 +132,8 @@ def score(
             cure="Leave it out: runs are named after their files.",
             code="standalone.bad_name",
         )
-    settings = _settings(config, folds, console if json_output else shown)
+    settings = _settings(config, folds, probe, epochs, console if json_output else shown)
+    widths = _widths(dims)
     tasks = read_annotations(labels)
     excluded = frozenset[str]() if exclude_file is None else read_excluded(exclude_file)
     documents = []
@@ -120,22 +143,29 @@ def score(
         for note in material.notes:
             console.print(f"Note: {note}", markup=False, soft_wrap=True)
         _check_libraries(material, settings)
-        method = method_name or file.stem
-        folder = make_run_folder(output_dir, phase=phase, method=method, now=datetime.now().astimezone())
-        report, document = _run(
-            material, folder, console=console, settings=settings, stem=file.stem, seed=seed, threads=threads
-        )
-        documents.append(document)
-        if not json_output:
-            shown.print(_results(report, file.name))
-            shown.print(f"Results: {document['folder']}", markup=False, soft_wrap=True)
+        method, scored = method_name or file.stem, []
+        for part, suffix in _parts(material, widths):
+            folder = make_run_folder(
+                output_dir, phase=phase, method=method + suffix, now=datetime.now().astimezone()
+            )
+            report, document = _run(
+                part, folder, console=console, settings=settings, stem=file.stem, seed=seed, threads=threads
+            )
+            scored.append(report)
+            documents.append(document)
+            if not json_output:
+                if not widths:
+                    shown.print(_results(report, file.name))
+                shown.print(f"Results: {document['folder']}", markup=False, soft_wrap=True)
+        if widths and not json_output:
+            shown.print(_widths_table(scored, file.name))
     if settings.update_leaderboard:
         runs = rank_runs(output_dir, phase)
         leaderboard = write_leaderboard(runs, output_dir, phase)
         if not json_output:
             show_leaderboard(runs, leaderboard)
     if json_output:
-        print(as_json(documents[0] if len(files) == 1 else documents).decode(), end="")
+        print(as_json(documents[0] if len(documents) == 1 else documents).decode(), end="")
 
 
 def _files(paths: list[Path], submission: Path | None, labels: Path | None) -> tuple[list[Path], Path]:
@@ -152,15 +182,46 @@ def _files(paths: list[Path], submission: Path | None, labels: Path | None) -> t
     return files, labels
 
 
-def _settings(config: Path | None, folds: int | None, console: Console) -> StandaloneSettings:
-    """Read the configuration; without one, use the sample values and say so. ``folds`` overrides the configuration's."""
-    from scoring.neuco_bench.configuration import SAMPLE, parse_settings, read_settings
+def _widths(text: str) -> list[int]:
+    """Return the numbers of ``--dims``, in order."""
+    numbers = [part.strip() for part in text.split(",")] if text else []
+    if not all(part.isdecimal() and int(part) for part in numbers):
+        raise OrganizerError(
+            f"--dims is {text!r}, not numbers above 0 with commas between them.",
+            cure="Write for example --dims 64,128,256.",
+            code="standalone.dims",
+        )
+    return sorted({int(part) for part in numbers})
+
+
+def _parts(material: Material, widths: Sequence[int]) -> Iterator[tuple[Material, str]]:
+    """Yield the material with the first so many dimensions, and what is added to the method's name."""
+    if not widths:
+        yield material, ""
+        return
+    embeddings = material.embeddings
+    most = embeddings.matrix.shape[1]
+    if widths[-1] > most:
+        raise OrganizerError(
+            f"--dims names {widths[-1]:,} dimensions, but the embeddings have {most:,}.",
+            cure="Name fewer.",
+            code="standalone.dims",
+        )
+    for width in widths:
+        prefix = replace(embeddings, matrix=embeddings.matrix[:, :width], names=embeddings.names[:width])
+        yield replace(material, embeddings=prefix), f"_{width}d"
+
+
+def _settings(
+    config: Path | None, folds: int | None, probe: str | None, epochs: int | None, console: Console
+) -> StandaloneSettings:
+    """Read the configuration; without one, use the sample values and say so. The other options come before it."""
+    from scoring.neuco_bench.configuration import SAMPLE, overridden, parse_settings, read_settings
 
     usual = Path("config.yaml")  # NeuCo-Bench's
-    chosen = {} if folds is None else {"k_folds": folds}
     if config is not None or usual.is_file():
-        return read_settings(config or usual).model_copy(update=chosen)
-    settings = parse_settings(SAMPLE).model_copy(update=chosen)
+        return read_settings(config or usual, folds=folds, probe=probe, epochs=epochs)
+    settings = parse_settings(overridden(SAMPLE, folds=folds, probe=probe, epochs=epochs))
     params = ", ".join(f"{name} {value}" for name, value in settings.probe_params.items())
     console.print(
         f"There is no {usual}, so NeuCo-Bench's sample values are used: {settings.k_folds} folds and the probe {settings.probe_type}"
@@ -241,6 +302,23 @@ def _results(report: RunReport, name: str) -> Table:
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     table = table_of(columns, name, total=True)
     if not all(task.trained_enough for task in report.tasks):
-        table.caption = "* The probe trains for too few steps, so this says little about the embeddings."
+        table.caption = SHORT
+        table.caption_justify = "left"
+    return table
+
+
+def _widths_table(reports: Sequence[RunReport], name: str) -> Table:
+    """Return Q of each task for each number of dimensions."""
+    tasks = [task.data.name for task in reports[0].tasks]
+    columns = {"Task": [*tasks, "all"]} | {
+        f"{report.embedding_dim:,}": [
+            *(f"{task.quality.q:.3f}{'' if task.trained_enough else ' *'}" for task in report.tasks),
+            f"{report.overall_q:.3f}",
+        ]
+        for report in reports
+    }
+    table = table_of(columns, f"Q by dimensions: {name}", total=True)
+    if not all(task.trained_enough for report in reports for task in report.tasks):
+        table.caption = SHORT
         table.caption_justify = "left"
     return table

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.printable import printable
@@ -23,6 +23,8 @@ LABELS = {
     "publication_url": "link to the paper",
 }
 CODE = "facts.changed"
+GIVEN_UP = "submission.given_up"
+GIVES_UP_AFTER = timedelta(days=14)  # EvalAI's maintenance then cancels what waits
 FOLLOW = " To take over what EvalAI shows now, run `neuco-worker challenge follow {pk} --reason TEXT`."
 NOT_FOLLOWED = (
     "The worker goes on with what it saw first. If this submission is to be withdrawn, or its team did not send it, run `neuco-worker"
@@ -92,6 +94,8 @@ def tell(tx: Transaction, pk: int, *, now: datetime) -> None:
     """Raise an alert about a submission that EvalAI shows otherwise than at first sight; resolve it once nothing differs."""
     row, key = tx.get(pk), f"changed:{pk}"
     found = {} if row is None or row.state is State.SUPERSEDED else differences(row)
+    if row is not None and row.hold == GIVEN_UP:
+        found.pop("cancelled", None)  # one alert tells of all of these
     if row is None or not found:
         tx.resolve_alert(key)
         return

@@ -227,6 +227,12 @@ def _follow_open(
             return  # otherwise a rescore has changed the answer, and the new one replaces it
     elif gone:
         cancel(tx, row, now=now)
+        if facts.status == "cancelled" and now - row.first_seen_at >= changes.GIVES_UP_AFTER:
+            tx.note(
+                row.pk,
+                hold=changes.GIVEN_UP,
+                hold_reason="EvalAI cancelled it, perhaps because it had waited for 14 days",
+            )
         return
     elif answered and row.posted is None and not (row.insisted or _perhaps_ours(tx, row)):
         if row.state is not State.RECEIVED and tx.fact(RESTORED) is None:

@@ -5,16 +5,18 @@ EvalAI cancels what has waited for two weeks, in all challenges, so nothing may 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from scoring.printable import count_of
+from scoring.printable import count_of, name_some
 from worker.challenge.configuration import Configuration
 from worker.fairness import commitments, draws
+from worker.intake import changes
 from worker.state import ACTIVE, State, SubmissionRow, Transaction
 
 TOO_LONG = timedelta(days=3)
-ALERT = "waiting"
+WAITING = "submission.waiting"
+NAMED = 20  # submissions that an alert names
 ITS_TURN = "its turn"
 
 
@@ -55,15 +57,32 @@ def summary(waits: Mapping[int, str]) -> str:
 
 
 def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> None:
-    """Raise one alert about everything that has waited for days; resolve it when nothing has."""
+    """Raise one alert about everything that has waited for days, and one about what EvalAI gave up; resolve each when nothing is left."""
     old = [
         row for row in tx.submissions(ACTIVE) if row.posted is None and now - row.first_seen_at >= TOO_LONG
     ]
-    if not old:
-        tx.resolve_alert(ALERT)
-        return
     text = (
         f"{count_of(len(old), 'submission has', 'submissions have')} waited for more than three days:"
         f" {summary(reasons(tx, configuration, old, now))}. EvalAI cancels what has waited for 14 days."
     )
-    tx.raise_alert(ALERT, "submission.waiting", text, now=now)
+    _raise_for(tx, old, WAITING, text, now=now)
+    given_up = [
+        row
+        for row in tx.submissions([State.CANCELLED])
+        if row.hold == changes.GIVEN_UP and row.excluded is None
+    ]
+    text = (
+        f"EvalAI shows {count_of(len(given_up), 'submission')} as cancelled that had waited for 14 days without an answer:"
+        f" {name_some([str(row.pk) for row in given_up], NAMED)}. EvalAI's maintenance does this, and so may a team. To have one scored and"
+        " answered after all, run `neuco-worker challenge retry NUMBER`; if its team withdrew it, `neuco-worker challenge follow NUMBER`."
+    )
+    _raise_for(tx, given_up, changes.GIVEN_UP, text, now=now)
+
+
+def _raise_for(
+    tx: Transaction, rows: Sequence[SubmissionRow], code: str, text: str, *, now: datetime
+) -> None:
+    if rows:
+        tx.raise_alert(code, code, text, now=now)
+    else:
+        tx.resolve_alert(code)

@@ -73,6 +73,7 @@ ALERT_CODES = frozenset(
         "secret.*",
         "state.*",
         "submission.answered_elsewhere",
+        "submission.given_up",
         "submission.set_back",
         "submission.unreadable",
         "submission.waiting",

@@ -10,7 +10,7 @@ from worker.challenge.context import Context
 from worker.challenge.sections import Phase
 from worker.evalai import Client, Rejected, TokenRefused
 from worker.evaluation.answers import Answer, release_at
-from worker.intake import facts
+from worker.intake import facts, quota
 from worker.intake.calls import Call
 from worker.intake.session import Session
 from worker.state import OutboxKind, Owed, State, SubmissionRow, Transaction
@@ -87,6 +87,7 @@ class PostAnswer(Call[None]):
             tx.note(row.pk, **accepted)
         if status == "finished":
             facts.supersede_older(tx, row.pk)
+            quota.tell(tx, current, now=now)
         tx.resolve_alert(f"post:{row.pk}")
         tx.resolve_alert(f"hold:{row.pk}")
 

@@ -15,6 +15,7 @@ from worker.challenge.context import Context
 from worker.challenge.sections import Phase as Settings
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Described, Phase
+from worker.intake import quota
 from worker.intake.calls import Call
 from worker.state import AT_EVALAI, Transaction
 
@@ -25,7 +26,7 @@ OPEN = (
     "The board of phase {} is closed, but EvalAI takes submissions to it, which do not count. End the phase at EvalAI, or open the board"
     " again with `neuco-worker board freeze --undo`."
 )
-ALERT_KEPT_FOR = timedelta(days=1)  # an end that was moved; the other alerts last as long as their cause
+ALERT_KEPT_FOR = timedelta(days=1)  # of what has happened; the other alerts last as long as their cause
 
 
 class ReadPhases(Call[tuple[list[Phase], Described]]):
@@ -59,10 +60,10 @@ class ReadPhases(Call[tuple[list[Phase], Described]]):
 
 
 def record_terms(tx: Transaction, phases: Sequence[Phase], *, now: datetime) -> None:
-    """Record what the page says of the phases, and tell for a day that an end was moved."""
+    """Record what the page says of the phases, and tell that an end was moved; alerts about what has happened end after a day."""
     before, terms = tx.document(AT_EVALAI), {phase.codename: _terms(phase) for phase in phases}
     for alert in tx.alerts():
-        if alert.code == END_MOVED and alert.seen_at <= now - ALERT_KEPT_FOR:
+        if alert.code in (END_MOVED, quota.CODE) and alert.seen_at <= now - ALERT_KEPT_FOR:
             tx.resolve_alert(alert.key)
     if terms == before:
         return

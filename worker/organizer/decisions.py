@@ -103,7 +103,7 @@ def disqualify_team(session: OrganizerSession, number: int, reason: str, *, undo
 
 
 def _sent_by(tx: Transaction, number: int) -> list[SubmissionRow]:
-    rows = [row for row in tx.submissions() if row.team_key == number]
+    rows = tx.submissions(team=number)
     if not rows:
         raise OrganizerError(
             f"There is no submission of a team with the number {number} here.",

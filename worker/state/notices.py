@@ -74,6 +74,7 @@ ALERT_CODES = frozenset(
         "state.*",
         "submission.answered_elsewhere",
         "submission.given_up",
+        "submission.quota",
         "submission.set_back",
         "submission.unreadable",
         "submission.waiting",

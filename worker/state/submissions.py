@@ -36,13 +36,20 @@ _AUTHORS_UNKNOWN = (
 
 @lru_cache(maxsize=QUERIES)
 def _selected(
-    states: tuple[State, ...] | None, phase: str | None, superseded_by: int | None, *, unread: bool
+    states: tuple[State, ...] | None,
+    phase: str | None,
+    team: int | None,
+    superseded_by: int | None,
+    *,
+    unread: bool,
 ) -> sa.Select[Any]:
     query = sa.select(submissions).order_by(submissions.c.submitted_at.nulls_first(), submissions.c.pk)
     if states is not None:
         query = query.where(submissions.c.state.in_(states))
     if phase is not None:
         query = query.where(submissions.c.phase == phase)
+    if team is not None:
+        query = query.where(submissions.c.team_key == team)
     if unread:
         query = query.where(submissions.c.read_at.is_(None))
     return query if superseded_by is None else query.where(submissions.c.superseded_by == superseded_by)
@@ -72,6 +79,7 @@ class Submissions(Tables):
         states: Iterable[State] | None = None,
         *,
         phase: str | None = None,
+        team: int | None = None,
         unread: bool = False,
         superseded_by: int | None = None,
     ) -> list[SubmissionRow]:
@@ -80,11 +88,12 @@ class Submissions(Tables):
         Args:
             states: Only those in these states.
             phase: Only those of this phase.
+            team: Only those of the team with this number.
             unread: Only those whose facts are missing.
             superseded_by: Only those of which this submission is a re-run.
         """
         chosen = None if states is None else tuple(states)
-        return self._all(SubmissionRow, _selected(chosen, phase, superseded_by, unread=unread))
+        return self._all(SubmissionRow, _selected(chosen, phase, team, superseded_by, unread=unread))
 
     def last_submitted_at(self) -> datetime | None:
         """Return when the latest of all submissions was sent, by EvalAI's clock."""

@@ -82,7 +82,7 @@ def test_one_submission_in_an_idle_challenge_costs_few_calls(throttled: Harness)
 
 
 def test_an_idle_worker_finds_uploads_soon_within_its_budget(throttled: Harness) -> None:
-    """It makes at most 15 calls a minute, reads a message within its interval, and finds an upload without a message within 30 s."""
+    """It makes at most 17 calls a minute, reads a message within its interval, and finds an upload without a message within 30 s."""
     harness, clock = throttled, throttled.clock
     assert clock is not None
     with harness.worker(checkpoint=taking_time(clock)) as worker:
@@ -92,7 +92,7 @@ def test_an_idle_worker_finds_uploads_soon_within_its_budget(throttled: Harness)
             since = len(harness.evalai.journal)
             worker.wait(600)
             times = [entry.at for entry in requests(harness, since)]
-            assert max(sum(at <= other < at + timedelta(minutes=1) for other in times) for at in times) <= 15
+            assert max(sum(at <= other < at + timedelta(minutes=1) for other in times) for at in times) <= 17
             sent_at = clock.now()
             pk = harness.submit("A", embeddings(0)) if message else harness.evalai.begin_upload("A", "dev")
             worker.drive(lambda pk=pk: pk in worker.states() and worker.row(pk).team_key is not None)
@@ -125,7 +125,9 @@ def test_an_answer_uses_the_reserve_while_its_author_is_unknown(throttled: Harne
         with worker.store.write() as tx:
             tx.forget_hosts()
         budget = worker.daemon.budget
-        while budget.allows(worker.clock.now()):
+        while (
+            budget.left(worker.clock.now()) > 1
+        ):  # calls of the last minute become free until the answer is due
             budget.spend(worker.clock.now())
         worker.drive(lambda: harness.status(pk) == "finished")
         assert budget.left(worker.clock.now()) < budget.reserve

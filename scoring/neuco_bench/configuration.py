@@ -79,6 +79,7 @@ STORING = (
     "With store_probes, NeuCo-Bench draws random numbers after each task, so its numbers for the second and later tasks differ from these."
     " Without it, they are the same."
 )
+SEARCH_OPTIONS = {"n_iter", "random_state"}  # of the probe svm; NeuCo-Bench hands others on to BayesSearchCV
 KEYS = tuple(key for key in StandaloneSettings.model_fields if key not in {"raw", "warnings"})
 
 
@@ -180,6 +181,11 @@ def _differences(settings: StandaloneSettings, given: Mapping[str, Any]) -> Iter
         yield "The configuration does not say epochs: 10, NeuCo-Bench's default; challenges train for 20."
     if settings.store_probes:
         yield STORING
+    if settings.probe_type == "svm":
+        options = settings.probe_params.get("opt_params")
+        unused = sorted(map(str, options.keys() - SEARCH_OPTIONS)) if isinstance(options, Mapping) else []
+        if unused:
+            yield f"The settings of svm are drawn at random, so these opt_params have no effect: {', '.join(unused)}."
     if settings.task_filter == ():
         yield "task_filter is an empty list, so no task is scored. Remove it to score all."
 

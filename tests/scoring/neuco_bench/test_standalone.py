@@ -232,6 +232,11 @@ def test_what_neuco_bench_does_differently_is_said() -> None:
     )
     mistyped = "The configuration's key 'k_fold' is unknown and has no effect; did you mean k_folds?"
     assert parse_settings({"k_fold": 3, "k_folds": 2, "epochs": 1}).warnings == (mistyped,)
+    options = {"n_iter": 9, "n_points": 2, "cv": 3, "random_state": 1}
+    searched = parse_settings({"k_folds": 2, "probe_type": "svm", "probe_params": {"opt_params": options}})
+    assert searched.warnings == (
+        "The settings of svm are drawn at random, so these opt_params have no effect: cv, n_points.",
+    )
     stored = parse_settings({"k_folds": 2, "epochs": 1, "device": "cpu", "store_probes": True})
     assert (stored.store_probes, stored.raw) == (True, {"k_folds": 2, "epochs": 1, "store_probes": True})
     assert ["draws random numbers" in warning for warning in stored.warnings] == [True]

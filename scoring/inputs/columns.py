@@ -6,10 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
+from scoring.inputs.faults import ID_NAMES, SHOWN, Faults, Unreadable, shown
 from scoring.printable import name_some
 
-ID_NAMES = ("id", "file_id")  # the second is what TerraTorch writes
 EXTRA_COLUMNS = 10_000  # a table with more extra named columns than this is not a table of embeddings
 NUMBER_NAME = re.compile(r"[0-9]+\Z")
 LOOKS_LIKE_VALUE = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\Z")
@@ -126,7 +125,7 @@ def find_id(names: Sequence[str], faults: Faults) -> int:
     Raises:
         Unreadable: If there is not exactly one.
     """
-    for name in ID_NAMES:
+    for name in faults.id_names:
         if names.count(name) > 1:
             raise faults.fatal("columns.two_ids", f"{names.count(name)} of them")
         if name in names:

@@ -282,6 +282,9 @@ class Unreadable(Exception):
     """Reading cannot go on; the reason is in the faults."""
 
 
+ID_NAMES = ("id", "file_id")  # the second is what TerraTorch writes
+
+
 @dataclass(kw_only=True)
 class Faults:
     """All faults of one file: for each kind a count, the first examples and an optional hint."""
@@ -291,6 +294,7 @@ class Faults:
     hints: dict[str, str] = field(default_factory=dict)
     columns: str = "id, 0, 1, 2 and so on"  # that a file of this kind has
     subject: str = "The file has"
+    id_names: tuple[str, ...] = ID_NAMES  # of the column with the ids; the first that exists counts
 
     def __bool__(self) -> bool:
         return bool(self.counts)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.inputs.columns import ID_NAMES, NUMBER_NAME, Columns
-from scoring.inputs.faults import Faults, shown
+from scoring.inputs.columns import NUMBER_NAME, Columns
+from scoring.inputs.faults import ID_NAMES, Faults, shown
 
 LONGEST_LINE = 16 << 20  # bytes; more than a million columns
 MARK = b"\xef\xbb\xbf"  # the UTF-8 byte order mark

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.inputs.columns import EXTRA_COLUMNS, ID_NAMES, NUMBER_NAME, Columns, resolve_columns
+from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, Columns, resolve_columns
 from scoring.inputs.embeddings import Embeddings, content_hash, without_suffix
-from scoring.inputs.faults import SHOWN, Faults, shown
+from scoring.inputs.faults import ID_NAMES, SHOWN, Faults, shown
 from scoring.inputs.identifiers import differing_form
 from scoring.inputs.lines import narrow
 from scoring.printable import count_of

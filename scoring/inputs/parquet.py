@@ -17,7 +17,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 from pyarrow import types
 
-from scoring.inputs.columns import EXTRA_COLUMNS, ID_NAMES, NUMBER_NAME, find_id
+from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, find_id
 from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
 from scoring.inputs.matrix_builder import MatrixBuilder
 
@@ -127,7 +127,7 @@ def _vector_column(schema: Any, faults: Faults) -> int | None:
     kinds = {
         position: field.type
         for position, field in enumerate(schema)
-        if field.name.strip() not in ID_NAMES and not _is_number(field.type)
+        if field.name.strip() not in faults.id_names and not _is_number(field.type)
     }
     vectors = [position for position, kind in kinds.items() if _is_vector(kind)]
     for name in VECTOR_NAMES:
@@ -136,7 +136,9 @@ def _vector_column(schema: Any, faults: Faults) -> int | None:
         raise faults.fatal(
             "columns.vectors", ", ".join(shown(schema.names[position]) for position in vectors)
         )
-    if not vectors and len(kinds) == len([name for name in schema.names if name.strip() not in ID_NAMES]):
+    if not vectors and len(kinds) == len(
+        [name for name in schema.names if name.strip() not in faults.id_names]
+    ):
         for position, kind in kinds.items():
             faults.add("columns.type", f"column {shown(schema.names[position])} holds {_described(kind)}")
         if kinds:

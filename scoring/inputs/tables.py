@@ -12,9 +12,8 @@ from typing import BinaryIO
 
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.inputs.archives import Capped, open_zip
-from scoring.inputs.columns import ID_NAMES
 from scoring.inputs.embeddings import Embeddings
-from scoring.inputs.faults import Faults, Unreadable
+from scoring.inputs.faults import ID_NAMES, Faults, Unreadable
 from scoring.inputs.lines import fields_of
 from scoring.inputs.matrix_builder import MatrixBuilder
 from scoring.inputs.sniffing import FileKind, refuse_folder, sniff, sniff_text
@@ -113,8 +112,8 @@ def open_text(file: BinaryIO, kind: FileKind, faults: Faults, *, max_expanded_by
     return source
 
 
-def read_label_rows(path: Path) -> list[tuple[int, str, str]]:
-    """Return line number, id and label of each row, both without spaces around them.
+def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[tuple[int, str, str]]:
+    """Return line number, id and label of each row, both without spaces around them; ids are in the first column that has one of the names.
 
     Raises:
         OrganizerError: If the file is not a table with the columns id and label.
@@ -128,7 +127,7 @@ def read_label_rows(path: Path) -> list[tuple[int, str, str]]:
             stream = blocks(open_text(file, kind, faults, max_expanded_bytes=ANY_SIZE), faults)
             header, first = read_header(stream, faults, most_columns=ANY_SIZE)
             names = [name.strip() for name in header]
-            ids = [name for name in ID_NAMES if names.count(name) == 1]
+            ids = [name for name in id_names if names.count(name) == 1]
             if not ids or names.count("label") != 1:
                 raise _refusal(
                     f"{path} does not begin with a header that has one column id and one column label."

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.inputs.archives import Readable
-from scoring.inputs.columns import ID_NAMES, Columns
-from scoring.inputs.faults import Faults, Unreadable, shown
+from scoring.inputs.columns import Columns
+from scoring.inputs.faults import ID_NAMES, Faults, Unreadable, shown
 from scoring.inputs.lines import LONGEST_LINE, MARK, CarefulReader, fields_of, judge_lists
 from scoring.inputs.matrix_builder import MOST_ROWS, MatrixBuilder
 

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from scoring.errors import WrongType, WrongValue
-from scoring.inputs.columns import ID_NAMES, NUMBER_NAME, names_an_id
+from scoring.inputs.columns import NUMBER_NAME, names_an_id
+from scoring.inputs.faults import ID_NAMES
 from scoring.memory.containers import plain
 from scoring.memory.pairing import Rows, rows_of_index, texts
 from scoring.printable import name_some
@@ -151,6 +152,12 @@ def _without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple
     if ids is not None:
         return table.drop(columns=ids), Rows(count=len(table), ids=texts(table[ids], name))
     rows = rows_of_index(table.index, name)
+    if id_column is not None and rows.is_numbered:
+        raise WrongValue(
+            f"The {name} have no column {id_column!r}, but {name_some(list(map(repr, table.columns)), SHOWN)}.",
+            cure="Correct id_column.",
+            code="score.id_column",
+        )
     similar = [column for column in table.columns if names_an_id(column)]
     if similar and rows.is_numbered:
         raise WrongValue(

@@ -81,7 +81,7 @@ def score(
         seed: Seed of splits and training.
         threads: Folds trained at the same time; None takes all cores.
         progress: Whether progress is shown at a terminal or in a notebook.
-        id_column: Name of the column with the ids, if it is not ``id``, in tables that are in memory.
+        id_column: Name of the column with the ids, if it is not ``id``.
         exclude: Ids to leave out.
         task_filter: Names of the tasks to score; None takes all.
         embedding_dim: Dimension to which narrower embeddings are padded with zeros.
@@ -188,27 +188,30 @@ def _material(
     excluded: frozenset[str],
 ) -> Material:
     """Read what the caller gave, and pair it."""
-    file = _existing(embeddings, "embeddings") if is_path(embeddings) else None
-    given = None if file is not None else given_embeddings(embeddings, id_column)
+    source = (
+        _existing(embeddings, "embeddings")
+        if is_path(embeddings)
+        else given_embeddings(embeddings, id_column)
+    )
+    given = None if isinstance(source, Path) else source
     if is_path(labels):
-        read = read_annotations(_existing(labels, "labels"))
+        read = read_annotations(_existing(labels, "labels"), id_column)
         notes: list[str] = []
         if given is not None:
             _check_ids(given, read)
     else:
         read, notes = _labeled(given_tasks(labels, id_column), given)
     chosen_tasks(read, settings)  # before much is read
-    if file is not None:
-        return read_material(file, read, settings, excluded=excluded)
-    assert given is not None  # noqa: S101 - one of both is
+    if isinstance(source, Path):
+        return read_material(source, read, settings, excluded=excluded, id_column=id_column, notes=notes)
     found = take_embeddings(
-        tuple(index_of(given.rows)),
-        given.table,
+        tuple(index_of(source.rows)),
+        source.table,
         {identifier for task in read.tasks for identifier in task.ids},
         embedding_dim=settings.embedding_dim,
         exclude=excluded,
     )
-    return join_material(read, found, settings, notes=notes)
+    return join_material(read, found, settings, notes=notes, labeled="any task labels")
 
 
 def _existing(path: str | PathLike[str], name: str) -> Path:

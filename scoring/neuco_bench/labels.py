@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
+from scoring.inputs.faults import ID_NAMES
 from scoring.inputs.lines import MISSING, NUMBER
 from scoring.inputs.tables import read_label_rows
 from scoring.printable import count_of, name_some
@@ -62,8 +63,10 @@ class Labels:
     warnings: tuple[str, ...]
 
 
-def read_annotations(path: Path) -> Labels:
+def read_annotations(path: Path, id_column: str | None = None) -> Labels:
     """Read one label file ``<task>__<type>.csv``, or all label files and task packages of a folder.
+
+    Ids are in the column ``id_column``; in a file without it, in the usual one.
 
     Raises:
         OrganizerError: If there are no label files, or one cannot be used.
@@ -89,7 +92,7 @@ def read_annotations(path: Path) -> Labels:
             cure="Keep one of them.",
             code="standalone.duplicate_task",
         )
-    content = [read_labels(file, name, kind) for name, kind, file in sorted(sources)]
+    content = [read_labels(file, name, kind, id_column) for name, kind, file in sorted(sources)]
     return Labels(
         tasks=tuple(task for task, _ in content),
         packages=packages,
@@ -111,7 +114,9 @@ def _source(file: Path) -> tuple[str, str, Path]:
     return name, kind, file
 
 
-def read_labels(path: Path, name: str, type_name: str) -> tuple[LabeledTask, tuple[str, ...]]:
+def read_labels(
+    path: Path, name: str, type_name: str, id_column: str | None = None
+) -> tuple[LabeledTask, tuple[str, ...]]:
     """Read one label file, and return it with warnings.
 
     A row without a label is left out, as in NeuCo-Bench.
@@ -126,7 +131,10 @@ def read_labels(path: Path, name: str, type_name: str) -> tuple[LabeledTask, tup
             cure=f"Use one of: {', '.join(KINDS)}.",
             code="standalone.bad_type",
         )
-    rows = [(without_suffix(identifier), label) for _, identifier, label in read_label_rows(path)]
+    rows = [
+        (without_suffix(identifier), label)
+        for _, identifier, label in read_label_rows(path, id_names(id_column))
+    ]
     labeled = [row for row in rows if kind is TaskType.MULTILABEL or row[1].casefold() not in MISSING]
     ids, texts = tuple(identifier for identifier, _ in labeled), [text for _, text in labeled]
     warnings = []
@@ -166,6 +174,11 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
         )
     labels = np.array([[name in names for name in classes] for names in sets], dtype=np.float32)
     return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes
+
+
+def id_names(id_column: str | None) -> tuple[str, ...]:
+    """Return the names that a column with ids may have, the preferred first."""
+    return ID_NAMES if id_column is None else (id_column, *ID_NAMES)
 
 
 def sorted_classes(names: Iterable[str]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from scoring.inputs.faults import CATALOGUE, Faults, Unreadable, shown
 from scoring.inputs.identifiers import differing_form
 from scoring.inputs.matrix_builder import MatrixBuilder, has_equal_rows
 from scoring.inputs.tables import read_table
+from scoring.neuco_bench.labels import id_names
 from scoring.printable import count_of, name_some
 
 ANY_NUMBER = 1 << 40  # no limit, because users run this on their own files
@@ -57,7 +58,12 @@ class LenientEmbeddings:
 
 
 def read_embeddings(
-    path: Path, wanted: Collection[str], *, embedding_dim: int | None = None, exclude: Collection[str] = ()
+    path: Path,
+    wanted: Collection[str],
+    *,
+    embedding_dim: int | None = None,
+    exclude: Collection[str] = (),
+    id_column: str | None = None,
 ) -> LenientEmbeddings:
     """Read embeddings from CSV (also .gz and .zip), Parquet or NPZ (arrays ``ids`` and ``embeddings``).
 
@@ -66,12 +72,14 @@ def read_embeddings(
         wanted: Ids that a label file names; others are left out.
         embedding_dim: Dimension N; narrower embeddings are padded with zeros. None takes the file's.
         exclude: Ids to leave out, from NeuCo-Bench's ``--exclude_file``.
+        id_column: Name of the column with the ids; in a file without it, they are in the usual one.
 
     Raises:
         ParticipantError: If the file is not a table of embeddings, is wider than ``embedding_dim``, or its scores would mean nothing.
         InfrastructureError: If the file cannot be opened.
     """
     rows = _WantedRows(frozenset(wanted) - frozenset(exclude), embedding_dim)
+    rows.faults.id_names = id_names(id_column)
     rows.excluded = exclude
     try:
         read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
@@ -101,6 +109,7 @@ def take_embeddings(
         ParticipantError: As :func:`read_embeddings`.
     """
     rows = _WantedRows(frozenset(wanted) - frozenset(exclude), embedding_dim)
+    rows.excluded = exclude
     rows.faults.subject = "The embeddings have"
     try:
         if isinstance(table, pd.DataFrame):

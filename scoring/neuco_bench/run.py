@@ -99,7 +99,13 @@ class RunReport:
 
 
 def read_material(
-    submission: Path, labels: Labels, settings: StandaloneSettings, *, excluded: Collection[str] = ()
+    submission: Path,
+    labels: Labels,
+    settings: StandaloneSettings,
+    *,
+    excluded: Collection[str] = (),
+    id_column: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Material:
     """Read a table of embeddings for labels that were read.
 
@@ -108,6 +114,8 @@ def read_material(
         labels: The tasks, of which ``task_filter`` may choose some.
         settings: The configuration.
         excluded: Ids to leave out.
+        id_column: Name of the column with the ids, if it is not ``id``.
+        notes: What a reader should know about the labels.
 
     Raises:
         ParticipantError: If the embeddings cannot be used.
@@ -115,8 +123,10 @@ def read_material(
     """
     chosen_tasks(labels, settings)
     wanted = {identifier for task in labels.tasks for identifier in task.ids}
-    embeddings = read_embeddings(submission, wanted, embedding_dim=settings.embedding_dim, exclude=excluded)
-    return join_material(labels, embeddings, settings)
+    embeddings = read_embeddings(
+        submission, wanted, embedding_dim=settings.embedding_dim, exclude=excluded, id_column=id_column
+    )
+    return join_material(labels, embeddings, settings, notes=notes)
 
 
 def chosen_tasks(labels: Labels, settings: StandaloneSettings) -> tuple[LabeledTask, ...]:
@@ -139,9 +149,14 @@ def chosen_tasks(labels: Labels, settings: StandaloneSettings) -> tuple[LabeledT
 
 
 def join_material(
-    labels: Labels, embeddings: LenientEmbeddings, settings: StandaloneSettings, *, notes: Sequence[str] = ()
+    labels: Labels,
+    embeddings: LenientEmbeddings,
+    settings: StandaloneSettings,
+    *,
+    notes: Sequence[str] = (),
+    labeled: str = "any label file names",
 ) -> Material:
-    """Put labels and the embeddings of their ids together.
+    """Put labels and the embeddings of their ids together; ``labeled`` says in warnings where samples come from.
 
     Raises:
         OrganizerError: If ``task_filter`` names unknown tasks.
@@ -152,7 +167,7 @@ def join_material(
     fewer = [task.name for task in tasks if not set(embeddings.ids).issubset(task.ids)]
     if fewer and settings.standardize_embeddings:
         warnings.append(
-            f"The embeddings are standardized over all {len(embeddings.ids):,} samples that any label file names,"
+            f"The embeddings are standardized over all {len(embeddings.ids):,} samples that {labeled},"
             f" also for tasks that label fewer: {name_some(fewer, 3)}."
         )
     leaks = [
@@ -380,5 +395,15 @@ def _remarks(report: TaskReport) -> Iterator[str]:
     if failed:
         yield f"{name}: {count_of(failed, 'fold')} gave no finite score and {'is' if failed == 1 else 'are'} left out."
     empty = sum(not report.data.targets[fold.test].any() for fold in report.folds)
+    missed = sum(fold.score == 0 for fold in report.folds) - empty
+    if (
+        2 * missed > len(report.folds)
+        and report.data.kind is TaskType.CLASSIFICATION
+        and report.length is None
+    ):
+        yield (
+            f"{name}: in {missed} of {count_of(len(report.folds), 'fold')}, the probe finds none of the positive samples, which are"
+            f" {report.data.targets.mean():.0%} of all. For a rare class, use the probe linear with more epochs, such as 200."
+        )
     if empty and report.data.kind is TaskType.CLASSIFICATION:
         yield f"{name}: {count_of(empty, 'fold has', 'folds have')} no positive sample to test on, which makes an F1 of 0."

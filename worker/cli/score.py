@@ -72,6 +72,12 @@ def score(
         Path | None,
         typer.Option("--exclude_file", help="File of ids to leave out, one per line."),
     ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the column with the ids; by default id.", metavar="NAME", show_default=False
+        ),
+    ] = None,
     folds: Annotated[
         int | None,
         typer.Option(help="Random splits per task; by default k_folds.", min=1),
@@ -134,11 +140,11 @@ def score(
         )
     settings = _settings(config, folds, probe, epochs, console if json_output else shown)
     widths = _widths(dims)
-    tasks = read_annotations(labels)
+    tasks = read_annotations(labels, id_column)
     excluded = frozenset[str]() if exclude_file is None else read_excluded(exclude_file)
     documents = []
     for file in files:
-        material = read_material(file, tasks, settings, excluded=excluded)
+        material = read_material(file, tasks, settings, excluded=excluded, id_column=id_column)
         _warn(console, material.warnings)
         for note in material.notes:
             console.print(f"Note: {note}", markup=False, soft_wrap=True)

@@ -96,14 +96,25 @@ def test_columns_without_numbers_are_listed() -> None:
     assert result.notes == ('No column has a number as its name, so all are dimensions, also "size".',)
 
 
-def test_a_column_that_could_have_the_ids_is_asked_about() -> None:
-    """It is used if its name is given."""
+def test_a_column_that_could_have_the_ids_is_asked_about(tmp_path: Path) -> None:
+    """It is used if its name is given, also in files."""
     ids = [f"p{number}" for number in range(ROWS)]
     for name in ("ID", "image_id", "tileId"):
         with pytest.raises(ValueError, match=f"id_column='{name}'"):
             ridge(FRAME.assign(**{name: ids}))
     shuffled = pd.Series(LABELS, index=ids)[::-1]
     assert ridge(FRAME.assign(image_id=ids), shuffled, id_column="image_id").to_frame()["score"].min() > 0.9
+    with pytest.raises(ValueError, match="have no column 'image', but 'emb_0', 'emb_1', 'emb_2' and 2 more"):
+        ridge(FRAME.assign(image_id=ids), shuffled, id_column="image")
+    FRAME.assign(image_id=ids).to_csv(tmp_path / "e.csv", index=False)
+    FRAME.assign(image_id=ids).to_parquet(tmp_path / "e.parquet")
+    vectors = pd.DataFrame({"image_id": ids, "embedding": [*MATRIX]})
+    vectors.to_parquet(tmp_path / "vectors.parquet")
+    shuffled.rename("label").rename_axis("image_id").to_csv(tmp_path / "height__regr.csv")
+    for name in ("e.csv", "e.parquet", "vectors.parquet"):
+        for labels in (shuffled, tmp_path / "height__regr.csv"):
+            result = ridge(tmp_path / name, labels, id_column="image_id")
+            assert (result.report.embedding_dim, result.to_frame()["score"].min() > 0.9) == (4, True)
 
 
 def test_few_columns_with_nearly_all_the_variance_are_told() -> None:
@@ -115,3 +126,17 @@ def test_few_columns_with_nearly_all_the_variance_are_told() -> None:
         ridge(FRAME * scale)
     assert ridge(MATRIX * scale, standardize_embeddings=False).report.warnings == ()
     assert ridge(MATRIX * np.array([1, 3, 1, 1])).report.warnings == ()
+
+
+def test_what_helps_a_rare_class_is_said() -> None:
+    """A ridge probe predicts numbers, so it is not the cure for too few epochs there; more epochs are."""
+    matrix = RANDOM.standard_normal((600, 4))
+    values = matrix @ RANDOM.standard_normal(4)
+    rare = {"rare": values > np.quantile(values, 0.93)}
+    with pytest.warns(UserWarning, match="use the probe linear with more epochs"):
+        assert ridge(matrix, rare).to_frame().loc["rare", "score"] < 0.1
+    with pytest.warns(UserWarning, match=r"Set epochs to \d+ or more\.") as caught:
+        short = scoring.score(matrix, rare, folds=2, progress=False)
+    assert "ridge" not in str(caught[0].message)
+    longer = scoring.score(matrix, rare, folds=2, epochs=200, progress=False)
+    assert longer.to_frame().loc["rare", "score"] > 0.5 > short.to_frame().loc["rare", "score"]

@@ -19,15 +19,15 @@ from scoring.printable import name_some
 SUMMARY = ("mean_score", "weighted_score", "aggregated_rank", "overall_q_score", "overall_acc_score")
 """Columns of a leaderboard that are no tasks; NeuCo-Bench's has the first three."""
 SUMMARY_NAME = re.compile(
-    r"((macro|weighted|global|aggregated|grand|geometric) )?"
+    r"((macro|weighted|global|aggregated|grand|geometric|task|final) )?"
     r"(mean|average|avg|median|overall|total|sum|aggregate|std|stdev|standard deviation)"
-    r"( (of|over|across|all|tasks?|task ?types?|types?|datasets?|scores?|results?|performance|accuracy|acc|q))*"
+    r"( (of|over|across|all|\d+|tasks?|task ?types?|types?|datasets?|scores?|results?|performance|accuracy|acc|q|std))*"
 )
 """Columns and rows that sum up others, such as Mean (Task)."""
 OTHER_NAME = re.compile(
     r"(.+ )?rank( .+)?|borda( .+)?|((number|num|n) of )?((active|total|trainable) )?(params?|parameters)( [bmk])?|(model|file) size( .+)?"
     r"|(embeddings?|emb|features?|vector) (dims?|dimensions?|dimensionality|size)|dims?|dimensions?|max(imum)? (tokens|length)"
-    r"|context (length|window)|(gpu )?memory( usage)?( [mg]b)?|[gt]?flops|[gm]?macs|latency( ms)?|throughput|runtime( .+)?"
+    r"|context (length|window)|(gpu )?memory( usage)?( [mg]b)?( .+)?|[gt]?flops|[gm]?macs|latency( ms)?|throughput|runtime( .+)?"
     r"|((training|inference) )?time( [a-z]+)?|seconds|epochs|batch size|learning rate|lr|seeds?|folds|year|(release )?date|license"
     r"|zero shot|urls?|links?|paper|code|unnamed \d+|no|index"
 )

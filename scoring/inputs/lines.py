@@ -24,6 +24,9 @@ DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
 LIST_BEGINS = re.compile(r"(?:(?:np\.)?array|tensor)?[\[(]+\s*(?:[+-]?[0-9.]|nan\b)", re.IGNORECASE)
 BOOLEANS = frozenset({"True", "TRUE", "true", "False", "FALSE", "false"})  # those of pandas
 QUOTED = ("cells.text", "cells.comma", "cells.characters", "cells.boolean", "cells.range")
+ONE_NUMBER = re.compile(
+    r"[a-z0-9_.]*[\[(]+[^\s,;]*,?\s*([a-z_]+=.*)?[\])]+\Z"
+)  # such as [0.5] and tensor(0.5)
 INFINITE = re.compile(r"[+-]?(inf|infinity)\Z", re.IGNORECASE)
 
 csv.field_size_limit(LONGEST_LINE)  # a line's length is limited already
@@ -84,6 +87,10 @@ class CarefulReader:
             return ""
         if record.count(b'"') % 2:
             return f"line {line} has an open quotation mark"
+        try:
+            record.rstrip(b"\n").decode()
+        except UnicodeDecodeError as error:
+            return f"line {line} ends within a letter" if error.reason == "unexpected end of data" else ""
         count, expected = len(fields_of(record, line, Faults()) or ()), len(self.columns.names)
         return f"line {line} has {count:,} of {expected:,} fields" if 0 < count < expected else ""
 
@@ -171,7 +178,7 @@ def _kind_of(text: str) -> str:
         return "cells.boolean"
     if INFINITE.match(bare):
         return "cells.infinite"
-    if LIST_BEGINS.match(bare) and bare.endswith(("]", ")")):
+    if LIST_BEGINS.match(bare) and bare.endswith(("]", ")")) and not ONE_NUMBER.match(bare):
         return "cells.list"
     if NUMBER.match(unicodedata.normalize("NFKC", bare).replace("\N{MINUS SIGN}", "-")):
         return "cells.characters"

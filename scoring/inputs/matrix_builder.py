@@ -64,7 +64,11 @@ class MatrixBuilder:
         Raises:
             Unreadable: If most columns have an id as their name.
         """
-        ids = [name for name in names if not NUMBER_NAME.match(name.strip()) and self.knows(name)]
+        # A number may be the name of a dimension, unless the numbers are all ids and another number of dimensions is wanted.
+        are_ids = self.dim not in (0, len(self.ids)) and len(names) == len(self.ids) + 1
+        ids = [
+            name for name in names if self.knows(name) and (are_ids or not NUMBER_NAME.match(name.strip()))
+        ]
         if len(ids) > 1 and len(ids) * 2 >= len(names):
             raise self.faults.fatal("columns.transposed", ", ".join(shown(name) for name in ids[:SHOWN]))
 

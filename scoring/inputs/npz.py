@@ -108,7 +108,9 @@ def _with_header(name: str, source: Capped, faults: Faults) -> Array:
     try:
         dtype = np.dtype(described)
         shape = tuple(int(part) for part in lengths.split(",") if part.strip())
-    except (TypeError, ValueError):
+    except TypeError:
+        raise faults.fatal("npz.type", f"{name} holds {shown(described)}") from None
+    except ValueError:
         raise faults.fatal("npz.damaged", f"the array {name} has no readable header") from None
     return Array(name=name, source=source, shape=shape, column_major=order == "True", dtype=dtype)
 

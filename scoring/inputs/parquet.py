@@ -122,7 +122,7 @@ def _vector_column(schema: Any, faults: Faults) -> int | None:
     Raises:
         Unreadable: If it could be one of several, or if no column holds numbers.
     """
-    if any(NUMBER_NAME.match(name.strip()) for name in schema.names):
+    if any(NUMBER_NAME.match(field.name.strip()) and not _is_vector(field.type) for field in schema):
         return None
     kinds = {
         position: field.type

@@ -402,6 +402,13 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "columns.transposed",
         'The table is transposed: its columns have ids as their names: "s000", "s001", "s002". Write one row per id and one',
     ),
+    "transposed, with numbers as ids": (
+        from_lines(
+            [",".join(["id", *map(str, range(12))]), *(f"{column}{',0.5' * 12}" for column in range(DIM))]
+        ),
+        "file.invalid",
+        "beyond the last dimension",
+    ),
     "ids in the last column": (
         with_lines(lambda lines: ["0,1,2,3,name", *(line[5:] + "," + line[:4] for line in lines[1:])]),
         "columns.no_id",
@@ -427,6 +434,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         good()[: good().index(b"s007") + 12],
         "file.cut",
         "The file is cut off within its last line: line 9 has 2 of 5 fields. Write the file again, and let the upload or the copy finish.",
+    ),
+    "cut off in a letter": (
+        (good()[: good().index(b"s007")] + "caf\xe9".encode())[:-1],
+        "file.cut",
+        "line 9 ends within a letter",
     ),
     "cut off in a quoted id": (
         good()[: good().index(b"s007")] + b'"s0',
@@ -513,6 +525,12 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "hexadecimal": (with_cell("0x1p3"), "cells.text", '"0x1p3"'),
     "text of a NumPy number": (with_cell("np.float32(0.1)"), "cells.text", '"np.float32(0.1)"'),
+    "text of a tensor": (
+        with_cell('"tensor(0.5, grad_fn=x)"'),
+        "cells.text",
+        '"tensor(0.5, grad_fn=x)"',
+    ),
+    "a list of one number": (with_cell("[0.5]"), "cells.text", '"[0.5]"'),
     "error of a spreadsheet": (with_cell("#DIV/0!"), "cells.text", '"#DIV/0!"'),
     "underscores": (with_cell("1_000"), "cells.text", '"1_000"'),
     "full-width digits": (with_cell("\uff11"), "cells.characters", '"\uff11"'),
@@ -713,6 +731,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "rows.no_values",
         '2 rows have no embedding: row 1 (id "s000"); row 2 (id "s001"). Write a list of numbers in every row.',
     ),
+    "parquet two lists with numbers as names": (
+        as_parquet({"id": list(IDS), "0": list(table()), "1": list(table())}),
+        "columns.vectors",
+        '"0", "1"',
+    ),
     "parquet nothing but null": (
         as_parquet({"id": list(IDS), "embedding": [None] * 12}),
         "columns.type",
@@ -801,6 +824,17 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         as_npz(ids=np.array(IDS), embeddings=table().astype(np.longdouble)),
         "npz.type",
         'embeddings holds "float128"',
+    ),
+    "npz strings of variable length": (
+        zipped(
+            (
+                "ids.npy",
+                b"\x93NUMPY\1\0\x3e\0{'descr': '|T16', 'fortran_order': False, 'shape': (12,), } ".ljust(72),
+            ),
+            ("embeddings.npy", b""),
+        ),
+        "npz.type",
+        'ids holds "|T16"',
     ),
     "npz transposed": (
         as_npz(ids=np.array(IDS), embeddings=table().T),

@@ -26,6 +26,13 @@ FOOTER_BYTES = 32 << 20  # 1,025 columns take about 100 KB per row group
 MOST_ID_BYTES = 64 << 20  # distinct ids in a batch's dictionary
 ID_ROWS = 128  # that are decoded at a time without a dictionary; a few bytes can make many long ids
 VECTOR_NAMES = ("embedding", "embeddings")  # which decide if several columns hold lists of numbers
+LISTS = (
+    types.is_list,
+    types.is_large_list,
+    types.is_fixed_size_list,
+    types.is_list_view,
+    types.is_large_list_view,
+)
 MAGIC = b"PAR1"
 UNSUPPORTED = re.compile(
     "not (yet )?(implemented|supported|built)|unsupported|unknown encoding|decrypt", re.IGNORECASE
@@ -154,8 +161,7 @@ def _is_vector(kind: Any) -> bool:
     """Return whether a type is a list of numbers, or a tensor of one axis."""
     if isinstance(kind, pyarrow.FixedShapeTensorType):
         return sum(length > 1 for length in kind.shape) == 1 and _is_number(kind.value_type)
-    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return is_list and _is_number(kind.value_type)
+    return any(is_list(kind) for is_list in LISTS) and _is_number(kind.value_type)
 
 
 def _described(kind: Any) -> str:

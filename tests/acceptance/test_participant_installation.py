@@ -31,11 +31,11 @@ def light(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """A folder with an id list and a file that a full installation reads with compiled code; the file's columns are numbered from 1."""
+    """A folder with an id list and a file that a full installation reads with compiled code; the file's columns are numbered from 2."""
     matrix = np.random.default_rng(0).standard_normal((len(IDS), DIM)).astype(np.float32)
     (tmp_path / "ids.txt").write_text("\n".join(IDS) + "\n")
     rows = [",".join([name, *row.astype(str).tolist()]) for name, row in zip(IDS, matrix, strict=True)]
-    header = ",".join(["id", *map(str, range(1, DIM + 1))])
+    header = ",".join(["id", *map(str, range(2, DIM + 2))])
     (tmp_path / "one.csv").write_text("\n".join([header, *rows]) + "\n")
     assert (tmp_path / "one.csv").stat().st_size > 256 << 10
     return tmp_path

@@ -198,9 +198,10 @@ def _named(row: SubmissionRow) -> str:
 
 @challenge.command(rich_help_panel=SCORES)
 def retry(pk: Pk, *, config: ConfigOption) -> None:
-    """Let a submission that is on hold, waits for its next attempt, or was cancelled or deleted at EvalAI before its answer, continue.
+    """Let a submission continue that is on hold, waits for its next attempt, or was cancelled or deleted at EvalAI before its answer.
 
-    Fix the cause first. A running worker continues within a minute. To score an answered submission again, re-run it at EvalAI as a host.
+    Fix the cause first. A running worker continues within a minute. The answer of an answered submission is sent to EvalAI once more, in
+    case somebody has replaced it there; to score such a submission again, re-run it at EvalAI as a host.
 
     Next: `neuco-worker submissions` shows its new state.
 
@@ -212,10 +213,11 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
         row = decisions.retry(session, pk)
     if row.state == "cancelled":
         print(f"Submission {pk} is scored and answered, whatever EvalAI shows.")
+    elif row.state in ("posted", "published", "failed"):
+        print(f"The answer to submission {pk} is sent to EvalAI again.")
     elif row.disputed:
         print(
-            f"Submission {pk} is on hold: {row.hold_reason} The worker asks EvalAI again, and continues with the"
-            " submission if the problem is solved."
+            f"Submission {pk} was on hold: {row.hold_reason} The worker continues with it, if the configuration has its phase."
         )
     elif row.tries:
         print(

@@ -123,7 +123,7 @@ def _read_status(session: OrganizerSession) -> Status:
             None if (text := tx.fact(name)) is None else datetime.fromisoformat(text)
             for name in ("polled_at", "reconciled_at", "pushed_at")
         )
-        waiting = [row for row in active if row.remote_status != "finished"]
+        waiting = [row for row in active if row.posted is None]
         waits = reasons(tx, configuration, waiting, now)
     since = [row.submitted_at or row.first_seen_at for row in waiting]
     retried = {row.pk for row in active if row.tries > 0 and row.hold is None}

@@ -104,6 +104,8 @@ class Submission:
     method_name: Words = ""
     project_url: Address = None
     publication_url: Address = None
+    stdout_file: OptionalText = None
+    stderr_file: OptionalText = None
     is_public: Flag = False
     is_flagged: Flag = False
     is_baseline: Flag = False

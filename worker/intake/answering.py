@@ -72,6 +72,9 @@ class PostAnswer(Call[None]):
         accepted = {
             "read_at": self.began_at,
             "posted": row.answer,
+            "answer_files": None,
+            "insisted": row.insisted
+            and bool(row.at_evalai.get("deleted")),  # else a later cancellation is told again
         }
         tx.note_owed(self._owed.id, done_at=now)
         current = tx.get(row.pk)
@@ -88,8 +91,8 @@ class PostAnswer(Call[None]):
         if status == "finished":
             facts.supersede_older(tx, row.pk)
             quota.tell(tx, current, now=now)
-        tx.resolve_alert(f"post:{row.pk}")
-        tx.resolve_alert(f"hold:{row.pk}")
+        for about in ("post", "hold", "elsewhere", "set-back"):
+            tx.resolve_alert(f"{about}:{row.pk}")
 
     def recorded(self, result: None, now: datetime) -> None:
         """Say that EvalAI has it."""

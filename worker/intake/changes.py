@@ -25,12 +25,15 @@ LABELS = {
 CODE = "facts.changed"
 GIVEN_UP = "submission.given_up"
 GIVES_UP_AFTER = timedelta(days=14)  # EvalAI's maintenance then cancels what waits
+EARLIER = "earlier"  # why a submission is not scored: it had ended at EvalAI before this state saw it
 FOLLOW = " To take over what EvalAI shows now, run `neuco-worker challenge follow {pk} --reason TEXT`."
 NOT_FOLLOWED = (
     "The worker goes on with what it saw first. If this submission is to be withdrawn, or its team did not send it, run `neuco-worker"
     " challenge disqualify` with its number and the reason."
 )
 STOPPED = "The worker has stopped scoring it. To have it scored and answered after all, run `neuco-worker challenge retry {pk}`."
+
+REPLACED = " To send the worker's answer to EvalAI again, run `neuco-worker challenge retry {pk}`."
 
 
 def path(address: str | None) -> str:
@@ -55,8 +58,14 @@ def shown(facts: Submission) -> str:
         "method": facts.method_name,
         "project_url": facts.project_url,
         "publication_url": facts.publication_url,
+        "answer": answer_files(facts),
     }
     return json.dumps(now, sort_keys=True)
+
+
+def answer_files(facts: Submission) -> str:
+    """Return the addresses of an answer's files, which EvalAI renames whenever somebody writes them."""
+    return f"{path(facts.stdout_file)} {path(facts.stderr_file)}"
 
 
 def differences(row: SubmissionRow) -> dict[str, tuple[Any, Any]]:
@@ -75,11 +84,12 @@ def differences(row: SubmissionRow) -> dict[str, tuple[Any, Any]]:
         "method": row.method,
         "project_url": row.project_url,
         "publication_url": row.publication_url,
+        "answer": row.answer_files or now.get("answer"),
     }
     settled = {"baseline"} if row.own else set()  # EvalAI lists hosts' submissions only with this mark
     if now.get("author") is None:
         settled.add("author")  # it was not said
-    if row.insisted or row.excluded is not None:
+    if row.insisted or row.excluded is not None or row.hold == EARLIER:
         settled |= {"cancelled", "deleted"}
     if row.superseded_by is not None:
         settled.add("cancelled")  # as EvalAI does with what is run again
@@ -100,6 +110,8 @@ def tell(tx: Transaction, pk: int, *, now: datetime) -> None:
         tx.resolve_alert(key)
         return
     advice = STOPPED.format(pk=pk) if row.state is State.CANCELLED else NOT_FOLLOWED
+    if "answer" in found:
+        advice += REPLACED.format(pk=pk)
     if not FOLLOWED.isdisjoint(found):
         advice += FOLLOW.format(pk=pk)
     text = f"Submission {pk} of team {printable(row.team or '')!r} was changed at EvalAI: {described(row, found)}. {advice}"
@@ -117,6 +129,8 @@ def _sentence(row: SubmissionRow, name: str, first: object, now: object) -> str:
             return f"it was {name.replace('cancelled', 'canceled')}"
         case "baseline":
             return "it was marked as a baseline"
+        case "answer":
+            return "its answer was replaced"
         case "public":
             return f"it was {_visibility(first)} and is now {_visibility(now)}"
         case "team":

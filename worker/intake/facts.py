@@ -1,13 +1,14 @@
 """Update rows and states from what EvalAI says about submissions.
 
 The database decides. What EvalAI says is recorded when a submission is first seen. A later change is told (see
-:mod:`worker.intake.changes`), and decides nothing but this: a submission that is not answered yet is not scored while it is cancelled.
+:mod:`worker.intake.changes`), and decides nothing but this: a submission that is not answered yet is not scored while it is cancelled or
+deleted. Its team, and anybody with a challenge of their own, can write every status; so an answer that is not ours is replaced.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 from scoring.errors import OrganizerError
@@ -21,11 +22,14 @@ WAITING = frozenset({"submitted", "queued", "running", "resuming"})
 """Statuses that ask for an answer."""
 ANSWERED_REMOTELY = frozenset({"finished", "failed"})
 
-EDITED = (
-    "Someone may have edited the submission: ask the team to undo this. Until then, the submission waits."
+OTHER_CHALLENGE = "facts.other_challenge"
+INHERITED = (
+    *("phase_pk", "phase", "team_key", "team", "submitted_at", "input_file", "public_at_first", "public"),
+    *("created_by", "by_host", "by_member", "method", "project_url", "publication_url"),
 )
+"""What a re-run has from the submission that it repeats."""
 
-_FILE_PLACE = re.compile(r"/challenge_(\d+)/phase_(\d+)/submission_(\d+)/")
+_FILE_PLACE = re.compile(r"(?:/challenge_(\d+)/phase_(\d+))?/submission_(\d+)/")  # older paths are flat
 
 
 def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
@@ -66,22 +70,20 @@ def take_facts(
         asked_at: When EvalAI was asked.
         now: The time.
     """
+    tx.add(facts.pk, now=now)
     row = tx.get(facts.pk)
-    if row is None:
-        if facts.ignored or facts.status not in WAITING:
-            return
-        tx.add(facts.pk, now=now)
-        row = tx.get(facts.pk)
     if row is None or row.state is State.SUPERSEDED:
         return
     if row.evalai_shows is None:
-        record_first_sight(tx, facts, phases)
+        record_first_sight(tx, row, facts, challenge=challenge, phases=phases)
     else:
         _seen_again(tx, row, facts, phases)
     tx.note(facts.pk, evalai_shows=changes.shown(facts), read_at=asked_at)
     fresh = _record_sender(tx, tx.get(facts.pk) or row, facts)
     if fresh.state in ANSWERED:
         _follow_answered(tx, fresh, facts, now=now)
+    elif fresh.state is State.CANCELLED:
+        _follow_cancelled(tx, fresh, facts)
     else:
         _follow_open(tx, fresh, facts, challenge=challenge, now=now)
     changes.tell(tx, facts.pk, now=now)
@@ -96,21 +98,37 @@ def follow_absence(tx: Transaction, row: SubmissionRow, *, now: datetime) -> Non
     changes.tell(tx, row.pk, now=now)
 
 
-def record_first_sight(tx: Transaction, facts: Submission, phases: Mapping[int, str]) -> None:
-    """Record the facts that anybody may edit later at EvalAI, because only their first values count."""
-    tx.note(
-        facts.pk,
-        phase_pk=facts.phase_pk,
-        phase=phases.get(facts.phase_pk),
-        team_key=facts.team_pk,
-        submitted_at=facts.submitted_at,
-        input_file=facts.input_file,
-        public_at_first=facts.is_public,
-        public=facts.is_public,
-        method=facts.method_name,
-        project_url=facts.project_url,
-        publication_url=facts.publication_url,
-    )
+def record_first_sight(
+    tx: Transaction, row: SubmissionRow, facts: Submission, *, challenge: int, phases: Mapping[int, str]
+) -> None:
+    """Record the facts that anybody may edit later at EvalAI, because only their first values count.
+
+    The phase is that of the queue's message or of the file's folder: EvalAI wrote both when the submission was sent. A re-run has the facts
+    of the submission that it repeats.
+    """
+    earlier = repeated(tx, facts)
+    if earlier is not None and earlier.evalai_shows is not None:
+        tx.note(facts.pk, **{name: getattr(earlier, name) for name in INHERITED})
+        _keep_address(tx, earlier.input_file, facts)
+    else:
+        folder = _FILE_PLACE.search(facts.input_file or "")
+        in_folder = folder is not None and folder[1] == str(challenge)
+        phase_pk = row.message_phase or (
+            int(folder[2]) if folder is not None and in_folder else facts.phase_pk
+        )
+        tx.note(
+            facts.pk,
+            phase_pk=phase_pk,
+            phase=phases.get(phase_pk),
+            team_key=facts.team_pk,
+            submitted_at=facts.submitted_at,
+            input_file=facts.input_file,
+            public_at_first=facts.is_public,
+            public=facts.is_public,
+            method=facts.method_name,
+            project_url=facts.project_url,
+            publication_url=facts.publication_url,
+        )
     link_rerun(tx, facts)
 
 
@@ -124,54 +142,48 @@ def _record_sender(tx: Transaction, row: SubmissionRow, facts: Submission) -> Su
         tx.request_publish()  # the team was renamed, with all its rows
     if row.created_by is None and facts.created_by is not None:
         is_member = None if row.team_key is None else tx.is_member(facts.created_by, row.team_key)
-        host = tx.is_host(facts.created_by)
-        tx.note(row.pk, created_by=facts.created_by, by_host=host, by_member=is_member)
+        tx.note(row.pk, created_by=facts.created_by, by_member=is_member)
     return tx.get(row.pk) or row
 
 
 def _seen_again(tx: Transaction, row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> None:
-    """Update what may change: the phase until the submission is accepted, and the signature of its file's address."""
-    accepted = row.state is not State.RECEIVED
-    phase_pk = (row.phase_pk or facts.phase_pk) if accepted else facts.phase_pk
-    tx.note(facts.pk, phase=phases.get(phase_pk))
-    if not accepted:
-        tx.note(facts.pk, phase_pk=phase_pk)  # the edit that caused the hold may be undone
-    address = facts.input_file
-    if address and changes.path(row.input_file) in ("", changes.path(address)):
-        tx.note(facts.pk, input_file=address)
+    """Update what may change: whether the configuration has the phase, and the signature of the file's address."""
+    tx.note(facts.pk, phase=phases.get(row.phase_pk or 0))
+    _keep_address(tx, row.input_file, facts)
 
 
-def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) -> None:
-    """Report submissions that were answered after the backup from which this state was restored.
+def _keep_address(tx: Transaction, first: str | None, facts: Submission) -> None:
+    """Record the address of a file that was seen first, with its present signature."""
+    if facts.input_file and changes.path(first) in ("", changes.path(facts.input_file)):
+        tx.note(facts.pk, input_file=facts.input_file)
 
-    EvalAI shows their answers, but the database has no scores for them. A host can re-run them, which gives the same result.
+
+def tell_of_earlier(tx: Transaction, *, now: datetime) -> None:
+    """Tell of submissions that were answered before this state saw them: before the first start, or after the backup that was restored.
+
+    EvalAI shows their answers, but the database has no scores for them.
     """
-    restored = tx.fact(RESTORED)
-    if restored is None:
-        return
-    since = datetime.fromisoformat(restored)
-    answered = [facts for facts in listed if facts.status in ANSWERED_REMOTELY and not facts.ignored]
-    rows = tx.get_many([facts.pk for facts in answered])
     lost = [
-        facts.pk
-        for facts in answered
-        if (facts.pk not in rows and facts.submitted_at >= since)
-        # the restored state took it for open, and then found EvalAI's answer to it
-        or (
-            (row := rows.get(facts.pk))
-            and row.state is State.CANCELLED
-            and row.read_at
-            and row.read_at > since
-        )
+        row.pk
+        for row in tx.submissions([State.CANCELLED])
+        if row.hold == changes.EARLIER
+        and row.phase is not None
+        and row.remote_status in ANSWERED_REMOTELY
+        and row.superseded_by is None
     ]
     if not lost:
         tx.resolve_alert("restored")
         return
     named = name_some([str(pk) for pk in sorted(lost)], 20)
+    since = (
+        "before this worker first compared the challenge with its state"
+        if tx.fact(RESTORED) is None
+        else "after the backup that this worker was restored from"
+    )
     text = (
-        f"{count_of(len(lost), 'submission was', 'submissions were')} answered at EvalAI after the backup that this worker was restored"
-        f" from: {named}. The state lacks what was answered, so the board does not show it. Re-run each of these submissions at EvalAI as a"
-        " host. It will get the same result."
+        f"{count_of(len(lost), 'submission was', 'submissions were')} answered at EvalAI {since}: {named}. The state lacks what was"
+        " answered, so the board does not show it. `neuco-worker challenge retry NUMBER` scores a submission and answers it again; the same"
+        " secret gives the same result."
     )
     tx.raise_alert("restored", "restore.answered_since", text, now=now)
 
@@ -182,10 +194,9 @@ def is_news(row: SubmissionRow | None, facts: Submission, *, phases: Mapping[int
     A listing covers the whole challenge. A submission that has ended and has not changed since it was last processed is skipped, so that
     comparing thousands of submissions takes no time. ``read_at`` is missing if a message asked for another look.
     """
-    if row is None:
-        return not facts.ignored and facts.status in WAITING
     return (
-        row.state in ACTIVE
+        row is None
+        or row.state in ACTIVE
         or row.read_at is None
         or row.input_file != facts.input_file
         or row.evalai_shows != changes.shown(facts)
@@ -210,41 +221,47 @@ def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phase
     )
 
 
+def _follow_cancelled(tx: Transaction, row: SubmissionRow, facts: Submission) -> None:
+    """Take up a submission again that is not cancelled or deleted any more, unless it had ended earlier, or is another challenge's."""
+    ended = facts.status in ANSWERED_REMOTELY and row.hold == changes.EARLIER
+    if not (_is_gone(facts) or ended or row.hold == OTHER_CHALLENGE):
+        tx.move(row.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
+
+
 def _follow_open(
     tx: Transaction, row: SubmissionRow, facts: Submission, *, challenge: int, now: datetime
 ) -> None:
-    """Update a submission that still needs an answer, or was cancelled."""
-    if row.state is State.CANCELLED:
-        if facts.status in WAITING and not facts.ignored:
-            tx.move(row.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
-        return
-    gone = (facts.ignored or facts.status == "cancelled") and not row.insisted
-    answered = facts.status in ANSWERED_REMOTELY
+    """Update a submission that still needs an answer."""
+    gone = _is_gone(facts) and not row.insisted
+    answered = facts.status in ANSWERED_REMOTELY and not row.insisted
+    foreign = answered and row.posted is None and not _perhaps_ours(tx, row)
+    earlier = tx.fact("reconciled_at") is None or row.phase is None
     if row.posted is not None and row.answer is not None:
         if row.posted == row.answer and (gone or answered):
             _no_repost(tx, row, facts, gone=gone, now=now)
         if gone or answered:
             return  # otherwise a rescore has changed the answer, and the new one replaces it
-    elif gone:
+    elif gone or (foreign and earlier):
         cancel(tx, row, now=now)
-        if facts.status == "cancelled" and now - row.first_seen_at >= changes.GIVES_UP_AFTER:
+        if earlier:
+            tx.note(row.pk, hold=changes.EARLIER, hold_reason="it had ended at EvalAI before this worker saw it")
+        elif facts.status == "cancelled" and now - row.first_seen_at >= changes.GIVES_UP_AFTER:
             tx.note(
                 row.pk,
                 hold=changes.GIVEN_UP,
                 hold_reason="EvalAI cancelled it, perhaps because it had waited for 14 days",
             )
         return
-    elif answered and row.posted is None and not (row.insisted or _perhaps_ours(tx, row)):
-        if row.state is not State.RECEIVED and tx.fact(RESTORED) is None:
-            text = (
-                f"Submission {row.pk} was answered ({facts.status}) by another program while this worker processed it. The worker"
-                " does not change that answer. Check whether a second worker is running."
-            )
-            tx.raise_alert(f"elsewhere:{row.pk}", "submission.answered_elsewhere", text, now=now)
-        cancel(tx, row, now=now)
-        return
+    elif foreign:
+        text = (
+            f"Submission {row.pk} was set to {facts.status!r} at EvalAI before this worker answered it. The worker goes on, and its answer"
+            " replaces that one. Check whether a second worker is running; otherwise somebody has written to EvalAI."
+        )
+        tx.raise_alert(f"elsewhere:{row.pk}", "submission.answered_elsewhere", text, now=now)
     fault = disagreement(row, challenge=challenge)
     if fault is not None:
+        if fault.code == OTHER_CHALLENGE:
+            cancel(tx, row, now=now)  # so that no close waits for it
         hold(tx, row, fault, now=now)
         return
     if row.disputed:
@@ -254,8 +271,14 @@ def _follow_open(
         tx.move(row.pk, State.RECEIVED, State.ACKNOWLEDGED)
 
 
+def _is_gone(facts: Submission) -> bool:
+    return facts.ignored or facts.status == "cancelled"
+
+
 def _follow_answered(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> None:
     """Update an answered submission that somebody may have reset at EvalAI."""
+    if row.answer_files is None:
+        tx.note(row.pk, answer_files=changes.answer_files(facts))
     expected = "failed" if row.state is State.FAILED else "finished"
     state, status = row.state, facts.status
     if status in (expected, "cancelled") or facts.ignored:
@@ -266,7 +289,7 @@ def _follow_answered(tx: Transaction, row: SubmissionRow, facts: Submission, *, 
     if row.reposts > 0:
         text = (
             f"Submission {row.pk} was reset to {status!r} at EvalAI again after the worker had posted its result twice. The"
-            " worker does not post it a third time. Ask the team about it, or post the result by hand."
+            f" worker does not post it a third time. To have it posted again, run `neuco-worker challenge retry {row.pk}`."
         )
         tx.raise_alert(f"set-back:{row.pk}", "submission.set_back", text, now=now)
         return
@@ -292,45 +315,45 @@ def _perhaps_ours(tx: Transaction, row: SubmissionRow) -> bool:
     return any(owed.sent_at is not None for owed in tx.owed(OutboxKind.POST, row.pk))
 
 
+def repeated(tx: Transaction, facts: Submission) -> SubmissionRow | None:
+    """Return the submission of which this one is a re-run (new pk, same file), known by the file's path, which nobody can forge."""
+    place = _FILE_PLACE.search(facts.input_file or "")
+    return tx.get(int(place[3])) if place is not None and int(place[3]) < facts.pk else None
+
+
 def link_rerun(tx: Transaction, facts: Submission) -> None:
-    """Link a re-run (new pk, same file) to the submission whose file path it has.
+    """Link a re-run to the submission that it repeats, and to the re-run before it.
 
     In a listing, all re-runs are linked before anything else is processed. Then the old submission, which EvalAI cancelled, is known to be
     superseded, whatever the order.
     """
-    if facts.ignored or facts.status == "cancelled":
+    first = repeated(tx, facts)
+    if first is None or _is_gone(facts):
         return
-    place = _FILE_PLACE.search(facts.input_file or "")
-    if place is None or facts.rerun_resumed_at is None:
-        return
-    old = int(place.group(3))
-    if old != facts.pk and tx.get(old) is not None:
-        tx.note(old, superseded_by=facts.pk)
+    for pk in {first.pk, first.superseded_by or first.pk}:
+        if pk < facts.pk:
+            tx.note(pk, superseded_by=facts.pk)
 
 
 def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None:
-    """Return the contradiction in what was first seen of a submission that is to be scored, if there is one."""
+    """Return why a person must act before a submission is scored, if that is so."""
+    folder = _FILE_PLACE.search(row.input_file or "")
+    elsewhere = folder is not None and folder[1] not in (None, str(challenge))
+    if elsewhere and row.message_phase is None and not row.insisted:
+        return OrganizerError(
+            f"Submission {row.pk} of team {row.team!r} was sent to another challenge and then moved into this one. It is not scored.",
+            cure=f"`neuco-worker challenge disqualify {row.pk}` ends this notice. If the team sent it to this challenge, run `neuco-worker"
+            f" challenge retry {row.pk}`.",
+            code=OTHER_CHALLENGE,
+        )
     if row.phase is None:
         return OrganizerError(
             f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which is not in the configuration.",
             cure="Add the phase under `phases` and reload the worker. Until then, the submission waits.",
             code="facts.phase_unconfigured",
         )
-    if row.posted is None and row.by_member is False:
+    if row.posted is None and row.by_member is False and not row.insisted:
         return stranger(row)
-    if row.message_phase not in (None, row.phase_pk):
-        return OrganizerError(
-            f"Submission {row.pk} was sent to phase {row.phase_pk}, but its message in EvalAI's queue says phase {row.message_phase}.",
-            cure=EDITED,
-            code="facts.phase_differs",
-        )
-    place = _FILE_PLACE.search(row.input_file or "")
-    if place is None or int(place.group(1)) != challenge or int(place.group(2)) != row.phase_pk:
-        return OrganizerError(
-            f"The input file of submission {row.pk} is not in the folder of phase {row.phase_pk}.",
-            cure=EDITED,
-            code="facts.file_elsewhere",
-        )
     return None
 
 
@@ -338,7 +361,7 @@ def stranger(row: SubmissionRow) -> OrganizerError:
     """Return the contradiction that the author of a submission does not belong to the team for which it was sent."""
     return OrganizerError(
         f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team.",
-        cure="Ask the team. If it did not send the submission, cancel it at EvalAI. If it did, a member must send the file again.",
+        cure=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, cancel it at EvalAI.",
         code="facts.author_not_in_team",
     )
 

@@ -1,9 +1,10 @@
 """Authors: find out which submissions are the organizers' own, and whether the author of each belongs to its team.
 
-EvalAI gives a submission's author by number, but the members of teams by name. Only the listing of a phase, which gives authors by name,
-connects the two. So an author is looked up once for each team, with the first submission, and many new authors are looked up together. A
-failed reading delays nothing: until it succeeds, a team with a name like those that EvalAI gives to host teams counts as the hosts', and
-an author counts as a member of the team.
+Whether a submission is the organizers' own is decided once, by a list of the hosts that was read after it was sent, and stays so when
+somebody leaves or joins the hosts. EvalAI gives a submission's author by number, but hosts and the members of teams by name. Only the
+listing of a phase, which gives authors by name, connects the two. So an author is looked up once for each team, with the first submission,
+and many new authors are looked up together. A failed reading delays nothing: until it succeeds, a submission is a participant's, and an
+author counts as a member of the team.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
+from scoring.printable import name_some
 from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Account, Author, Client, Throttled, TokenRefused
@@ -22,13 +24,15 @@ from worker.intake import facts
 from worker.intake.calls import Call, CallRunner
 from worker.intake.session import TOGETHER, Remote, Session
 from worker.runtime import Result
-from worker.state import COUNTED, State, SubmissionRow, Transaction, is_host_team
+from worker.state import COUNTED, State, SubmissionRow, Transaction
 
 HOSTS = Job("hosts", lambda _: 6 * 3600)  # reads the members if there is no new author
-FRESH_FOR = timedelta(minutes=10)  # age of the list of members that is good enough for a new author
 VAIN_TRIES = 3  # after which the organizer is told
-KNOWN_HOSTS = "hosts"  # the fact with their names and their numbers, where those are known
+KNOWN_HOSTS = "hosts"  # the fact with their names, and when these were read
+AUTHORS = "authors"  # the fact with the names of all authors by number
+CHANGED = "evalai.hosts_changed"
 STRANGER = "its author was not a member of the team"
+TOLD_FOR = timedelta(days=1)  # how long a change of the hosts is shown
 TAKEN_OFF = (
     "It was answered before this could be checked, and was taken off the board. If the team did send it, put it back with"
     " `neuco-worker challenge disqualify --undo`."
@@ -69,22 +73,22 @@ class Hosts:
         if remote is None or remote.host_team_pk is None:
             return None
         unknown = tx.authors_unknown()
+        hosts, names = tx.document(KNOWN_HOSTS), tx.document(AUTHORS)
         if scored:
             unknown.sort(key=lambda row: row.state is not State.SCORED)
             if not unknown or unknown[0].state is not State.SCORED:
                 return None
         elif all(row.state in UNSCORED and now - TOGETHER < row.first_seen_at <= now for row in unknown):
             unknown = []  # so that new authors are looked up together
-        if self.context.timetable.due(HOSTS) or (unknown and not self._fresh(now)):
+        newer = any(
+            row.by_host is None and not is_older(row, hosts) and row.first_seen_at <= now for row in unknown
+        )
+        if self.context.timetable.due(HOSTS) or newer:
             return ReadHosts(self, remote.host_team_pk) if self.runner.due(ReadHosts.name, now) else None
-        if not unknown or not self.runner.due(FindAuthors.name, now):
+        unnamed = [row for row in unknown if row.by_member is None or str(row.created_by) not in names]
+        if not unnamed or not self.runner.due(FindAuthors.name, now):
             return None
-        return FindAuthors(self, [row for row in unknown if row.phase_pk == unknown[0].phase_pk])
-
-    def _fresh(self, now: datetime) -> bool:
-        """Return whether the members were read recently enough to compare a new author with them."""
-        read_at = self.context.timetable.done_at(HOSTS)
-        return read_at is not None and now - FRESH_FOR < read_at <= now
+        return FindAuthors(self, [row for row in unnamed if row.phase_pk == unnamed[0].phase_pk])
 
 
 class HostsCall(Call[Result]):
@@ -106,7 +110,7 @@ class HostsCall(Call[Result]):
         if isinstance(error, OrganizerError) or self._hosts.runner.tries(self.name) + 1 >= VAIN_TRIES:
             trouble = OrganizerError(
                 f"The hosts of the challenge cannot be read from EvalAI: {error.sentence}",
-                cure="The worker tries again. Until then, only submissions of teams named Host_<number>_Team count as the organizers' own.",
+                cure="The worker tries again. Until then, no new submission counts as the organizers' own.",
                 code="evalai.hosts_unknown",
             )
             self._hosts.context.report(tx, f"evalai.{self.name}", trouble, now=now)
@@ -132,22 +136,41 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
         return resource.host_names(self._team_pk), self._account or resource.account()
 
     def outcome(self, tx: Transaction, result: tuple[frozenset[str], Account], now: datetime) -> None:
-        """Record who the hosts are. If others joined or left, all authors are looked up again."""
+        """Record who the hosts are, and tell if others joined or left."""
         names, account = result
         tx.resolve_alert(f"evalai.{self.name}")
-        numbers = tx.document(KNOWN_HOSTS)
-        if set(numbers) != names:
-            tx.forget_hosts()
-            numbers = {name: numbers.get(name) for name in names}
-        if account.name in numbers:
-            numbers[account.name] = account.pk
-        _keep(tx, numbers)
-        _decide(tx, tx.authors_unknown(), {account.pk: account.name}, numbers)
+        before = frozenset(tx.document(KNOWN_HOSTS).get("names", names))
+        tx.set_fact(KNOWN_HOSTS, json.dumps({"names": sorted(names), "read_at": self.began_at.isoformat()}))
+        if names != before:
+            _tell_of_change(tx, joined=names - before, left=before - names, now=now)
+        elif any(alert.key == CHANGED and now - alert.seen_at >= TOLD_FOR for alert in tx.alerts()):
+            tx.resolve_alert(CHANGED)
+        _keep_names(tx, {account.pk: account.name})
+        _decide(tx, tx.authors_unknown())
 
     def recorded(self, result: tuple[frozenset[str], Account], now: datetime) -> None:
         """Note when they were read, and who owns our token."""
         self._hosts.account = result[1]
         self._hosts.context.timetable.done(HOSTS, now)
+
+
+def _tell_of_change(tx: Transaction, *, joined: frozenset[str], left: frozenset[str], now: datetime) -> None:
+    names = {name: number for number, name in tx.document(AUTHORS).items()}
+    own = [row for row in tx.submissions() if row.own]
+    sentences = []
+    for name in sorted(left):
+        sent = [str(row.pk) for row in own if str(row.created_by) == names.get(name)]
+        stay = (
+            f"; what this account sent as a host stays the organizers' own: {name_some(sent, 20)}"
+            if sent
+            else ""
+        )
+        sentences.append(f"{name!r} left the challenge's hosts at EvalAI{stay}.")
+    sentences += [
+        f"{name!r} joined the challenge's hosts at EvalAI; only what this account sends from now on is the organizers' own."
+        for name in sorted(joined)
+    ]
+    tx.raise_alert(CHANGED, CHANGED, " ".join(sentences), now=now)
 
 
 class FindAuthors(HostsCall["dict[int, Author]"]):
@@ -179,19 +202,15 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
         """Record which submissions are the hosts', and whose authors belong to their teams; one that EvalAI does not list is believed."""
         tx.resolve_alert(f"evalai.{self.name}")
-        numbers = tx.document(KNOWN_HOSTS)
-        for pk, author in result.items():
-            if author.user in numbers:
-                numbers[author.user] = self._wanted[pk].created_by
-        _keep(tx, numbers)
-        users = {self._wanted[pk].created_by: author.user for pk, author in result.items()}
-        _decide(tx, [self._wanted[pk] for pk in result], users, numbers)
+        _keep_names(tx, {self._wanted[pk].created_by: author.user for pk, author in result.items()})
+        _decide(tx, tx.authors_unknown())
         for pk, row in self._wanted.items():
             if pk in result:
                 _compare_team(tx, row, result[pk], now=now)
             else:
-                _settle(tx, row, host=is_host_team(row.team))
-                tx.note(pk, by_member=True)
+                fresh = tx.get(pk)
+                decided = fresh is not None and fresh.by_host is True
+                tx.note(pk, by_host=decided, by_member=True)
 
 
 def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: datetime) -> None:
@@ -210,32 +229,28 @@ def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: d
     stranger = facts.stranger(fresh)
     if fresh.posted is None:
         facts.hold(tx, fresh, stranger, now=now)
-    elif fresh.excluded is None:
+    elif fresh.excluded is None and not fresh.insisted:
         tx.note(row.pk, excluded=STRANGER)
         tx.request_publish()
         tx.raise_alert(f"sender:{row.pk}", stranger.code, f"{stranger.sentence} {TAKEN_OFF}", now=now)
 
 
-def _keep(tx: Transaction, numbers: Mapping[str, int | None]) -> None:
-    tx.set_fact(KNOWN_HOSTS, json.dumps(numbers, sort_keys=True))
-
-
-def _decide(
-    tx: Transaction,
-    submissions: Iterable[SubmissionRow],
-    names: Mapping[int | None, str],
-    numbers: Mapping[str, int | None],
-) -> None:
-    """Record for submissions by authors with these names whether a host sent them."""
-    hosts = {number for number in numbers.values() if number is not None}
+def _decide(tx: Transaction, submissions: Iterable[SubmissionRow]) -> None:
+    """Record of submissions whether a host sent them, if the list of hosts is newer, and their authors' names are known; for good."""
+    hosts, names = tx.document(KNOWN_HOSTS), tx.document(AUTHORS)
     for row in submissions:
-        if row.created_by in hosts or row.created_by in names:
-            _settle(tx, row, host=row.created_by in hosts)
+        name = names.get(str(row.created_by))
+        if row.by_host is None and name is not None and is_older(row, hosts):
+            tx.note(row.pk, by_host=name in hosts["names"])
+            if row.state in COUNTED:
+                tx.request_publish()  # the board may be wrong about it
 
 
-def _settle(tx: Transaction, row: SubmissionRow, *, host: bool) -> None:
-    if row.created_by is None:
-        return
-    tx.set_host(row.created_by, host=host)
-    if row.state in COUNTED:
-        tx.request_publish()  # the board may be wrong about it
+def is_older(row: SubmissionRow, hosts: Mapping[str, Any]) -> bool:
+    """Return whether the hosts were read after a submission was sent."""
+    return "read_at" in hosts and row.first_seen_at <= datetime.fromisoformat(hosts["read_at"])
+
+
+def _keep_names(tx: Transaction, found: Mapping[int | None, str]) -> None:
+    names = tx.document(AUTHORS) | {str(number): name for number, name in found.items()}
+    tx.set_fact(AUTHORS, json.dumps(names, sort_keys=True))

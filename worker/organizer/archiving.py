@@ -164,6 +164,7 @@ def mark_restored(tx: Transaction, until: str) -> None:
     """
     tx.set_fact(RESTORED, tx.fact("reconciled_at") or until)
     tx.set_fact(LOG_UNSEEN, "true")
+    tx.set_fact("reconciled_at", None)  # what the next comparison finds answered was answered since
 
 
 def read_backup(archive: Path, directory: Path) -> Path:

@@ -10,7 +10,7 @@ from scoring.errors import OrganizerError
 from worker.fairness.register import disqualified_teams, register, register_team
 from worker.intake import changes
 from worker.organizer.session import OrganizerSession
-from worker.state import ACTIVE, State, SubmissionRow, Transaction
+from worker.state import ACTIVE, ANSWERED, OutboxKind, State, SubmissionRow, Transaction
 
 
 def submission(session: OrganizerSession, pk: int) -> SubmissionRow:
@@ -44,6 +44,9 @@ def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = 
         row = _submission(tx, pk)
         with decided(session, tx, reason):
             tx.note(pk, excluded=None if undo else reason)
+        changes.tell(tx, pk, now=session.clock())
+        if row.state is State.CANCELLED:
+            tx.resolve_alert(f"hold:{pk}")
         return _is_complete(tx, row)
 
 
@@ -135,9 +138,9 @@ def decided(session: OrganizerSession, tx: Transaction, reason: str) -> Iterator
 def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
     """Let a submission that waits for another try continue at once; return it as it was before.
 
-    After a fault of the network, the machine or the configuration, the running worker tries it again. If EvalAI's facts contradict each
-    other, EvalAI is asked again, and the hold ends if that settles it. One that was cancelled or deleted at EvalAI before its answer is
-    scored and answered after all. All of this is safe while a worker runs.
+    After a fault of the network, the machine or the configuration, the running worker tries it again. One that was cancelled or deleted at
+    EvalAI before its answer, or whose author is not in its team, is scored and answered after all. The answer of one that was answered is
+    sent to EvalAI again. All of this is safe while a worker runs.
 
     Raises:
         OrganizerError: If it is unknown, or nothing is owed to its author.
@@ -154,6 +157,11 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
             tx.note(pk, insisted=True, read_at=None)
             tx.move(pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
             return row
+        if row.state in ANSWERED and row.posted is not None:
+            tx.note(pk, insisted=True)
+            tx.move(pk, row.state, State.REJECTED if row.state is State.FAILED else State.SCORED, reposts=0)
+            tx.owe(OutboxKind.POST, pk, now=session.clock())
+            return row
         if row.state not in ACTIVE:
             raise OrganizerError(
                 f"Submission {pk} is {row.state}, so it does not need to be scored.",
@@ -162,7 +170,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
             )
         tx.release(pk)
         if row.disputed:
-            tx.note(pk, read_at=None, by_member=row.by_member or None)
+            tx.note(pk, read_at=None, insisted=row.phase is not None)
         return row
 
 

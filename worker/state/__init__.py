@@ -24,7 +24,6 @@ from worker.state.rows import (
     Owed,
     PhaseRow,
     SubmissionRow,
-    is_host_team,
 )
 from worker.state.states import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State
 from worker.state.store import Store, Transaction
@@ -59,7 +58,6 @@ __all__ = [
     "Transaction",
     "alert_code",
     "database",
-    "is_host_team",
     "leader_lock",
     "refused",
 ]

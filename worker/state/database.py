@@ -36,7 +36,7 @@ TRY_EVERY_S = 0.05
 DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 SINCE_BACKUP = (
     "The worker then reads from EvalAI the submissions that have no answer yet. An alert names those that were answered after the backup;"
-    " re-run them at EvalAI."
+    " `neuco-worker challenge retry` scores them again."
 )
 
 

@@ -6,7 +6,6 @@ Times are aware UTC, stored as ISO 8601 text with microseconds, so that they sor
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -44,11 +43,6 @@ KEY = {"primary_key": True}
 INDEXED = {"index": True}
 
 
-def is_host_team(name: str | None) -> bool:
-    """Return whether a participant team has a name like those that EvalAI gives to host teams."""
-    return re.fullmatch(r"Host_\d+_Team", name or "", re.ASCII) is not None
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubmissionRow:
     """A submission in our database: a row of ``submissions``."""
@@ -65,7 +59,8 @@ class SubmissionRow:
     input_file: str | None
     public_at_first: bool | None
     created_by: int | None  # the user who sent it, by EvalAI's number
-    by_host: bool | None = field(metadata=INDEXED)  # whether a host sent it; None while unknown
+    # whether a host sent it, by a list of the hosts that was read later than the submission; None while unknown
+    by_host: bool | None = field(metadata=INDEXED)
     by_member: bool | None = field(
         metadata=INDEXED
     )  # whether its author belonged to its team; None while unknown
@@ -88,6 +83,7 @@ class SubmissionRow:
     q_mean: float | None
     answer: str | None  # JSON of the answer; changes only if its score changes, or what may be shown of it
     posted: str | None  # the last answer that EvalAI accepted
+    answer_files: str | None  # where EvalAI keeps it; None until it was read
     reposts: int = 0
     superseded_by: int | None  # pk of the re-run; this submission counts until the re-run is answered
     excluded: str | None  # reason of a disqualification
@@ -95,8 +91,8 @@ class SubmissionRow:
 
     @property
     def own(self) -> bool:
-        """Whether a host sent it; while that is unknown, whether its team has a name like EvalAI's host teams."""
-        return is_host_team(self.team) if self.by_host is None else self.by_host
+        """Whether a host sent it. While that is unknown, it is a participant's, whatever its team is called."""
+        return self.by_host is True
 
     @property
     def at_evalai(self) -> dict[str, Any]:

@@ -142,14 +142,6 @@ class Submissions(Tables):
         """
         return self._all(SubmissionRow, _AUTHORS_UNKNOWN)
 
-    def is_host(self, user: int) -> bool | None:
-        """Return whether a user is a host, as recorded with another submission; None if unknown."""
-        return self._connection.execute(
-            sa.select(submissions.c.by_host)
-            .where(submissions.c.created_by == user, submissions.c.by_host.is_not(None))
-            .limit(1)
-        ).scalar()
-
     def is_member(self, user: int, team_key: int) -> bool | None:
         """Return True if a user sent another submission for this team as its member; None if that is unknown."""
         return self._connection.execute(
@@ -166,16 +158,6 @@ class Submissions(Tables):
         """Record a team's name with all its submissions; return whether it is a new name."""
         renamed = sa.and_(submissions.c.team_key == team_key, submissions.c.team.is_distinct_from(name))
         return self._connection.execute(submissions.update().where(renamed).values(team=name)).rowcount > 0
-
-    def set_host(self, user: int, *, host: bool) -> None:
-        """Record for all submissions of a user whether a host sent them."""
-        self._connection.execute(
-            submissions.update().where(submissions.c.created_by == user).values(by_host=host)
-        )
-
-    def forget_hosts(self) -> None:
-        """Forget which submissions hosts sent, so that it is looked up again, because the hosts have changed."""
-        self._connection.execute(submissions.update().values(by_host=None))
 
     def seen(self, addresses: Mapping[int, str], *, asked_at: datetime) -> None:
         """Record that submissions were unchanged: when EvalAI was asked, and the current addresses of their files."""

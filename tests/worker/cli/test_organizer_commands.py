@@ -35,8 +35,8 @@ def test_submissions_and_boards(
     last = harness.submit("A", embeddings(2))
     broken = harness.submit("B", b"id,0\n")
     worker.drive()
-    held = harness.submit("B", embeddings(3))
-    harness.evalai.edit(held, phase="eval")
+    held = harness.submit("B", embeddings(3), phase="eval")
+    harness.evalai.edit(held, created_by=harness.evalai.submission(first)["created_by"])
     worker.drive(lambda: held in worker.states() and worker.row(held).hold is not None)
 
     def listed(*words: str) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def test_submissions_and_boards(
     assert list(rows) == sorted(rows) == [first, last, broken, held]
     assert [rows[pk]["state"] for pk in (first, last, broken)] == ["published", "published", "failed"]
     assert [rows[pk]["counts"] for pk in rows] == [False, True, False, False]
-    assert rows[held]["hold"] == "facts.phase_differs"
+    assert rows[held]["hold"] == "facts.author_not_in_team"
     for words, expected in (
         (("--team", "a"), [first, last]),
         (("--team", str(rows[broken]["team_number"])), [broken, held]),
@@ -149,19 +149,17 @@ def test_a_retry_ends_the_wait_of_one_submission(
     assert (worker.row(waiting).not_before, worker.row(other).not_before) == (None, left)
     worker.drive()
     assert harness.status(waiting) == harness.status(other) == "finished"
-    refused = printed(harness, capsys, "challenge", "retry", str(done), status=2)
-    assert f"Submission {done} is published, so it does not need to be scored." in refused
-    assert "re-run it at EvalAI" in refused
+    assert f"submission {done} is sent to EvalAI again" in printed(
+        harness, capsys, "challenge", "retry", str(done)
+    )
+    worker.drive()
+    assert [post["status"] for post in harness.posts(done)] == ["finished"] * 2
     unknown = printed(harness, capsys, "challenge", "retry", "424242", status=2)
     assert "There is no submission 424242 here." in unknown
     disputed = harness.submit("A", embeddings(4))
-    harness.evalai.edit(disputed, phase="eval")
+    harness.evalai.edit(disputed, created_by=harness.evalai.submission(other)["created_by"])
     worker.drive(lambda: disputed in worker.states() and worker.row(disputed).hold is not None)
-    assert "The worker asks EvalAI again" in printed(harness, capsys, "challenge", "retry", str(disputed))
-    worker.drive(lambda: worker.row(disputed).read_at is not None)
-    assert worker.row(disputed).hold == "facts.phase_differs"
-    harness.evalai.edit(disputed, phase="dev")
-    printed(harness, capsys, "challenge", "retry", str(disputed))
+    assert "its author is not a member" in printed(harness, capsys, "challenge", "retry", str(disputed))
     worker.drive()
     assert harness.status(disputed) == "finished"
 

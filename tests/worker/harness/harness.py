@@ -573,6 +573,12 @@ class StepWorker:
         with self.store.read() as tx:
             return {alert.code for alert in tx.alerts()}
 
+    def alert(self, code: str) -> str:
+        """Return the text of the one unresolved alert with this code."""
+        with self.store.read() as tx:
+            (text,) = (alert.text for alert in tx.alerts() if alert.code == code)
+        return text
+
     def scoring(self, stage: str) -> bool:
         """Return whether a child is in a stage: reading or scoring."""
         return stage in self.daemon.evaluation.stages.values()

@@ -82,23 +82,31 @@ def test_new_authors_are_looked_up_together_and_once(harness: Harness, worker: S
     assert (len(lookups(harness)), len(rows(harness))) == (asked, 3)
 
 
-def test_changes_of_the_host_team_are_followed(harness: Harness, worker: StepWorker) -> None:
-    """As at EvalAI, the present members decide."""
+def test_who_sent_a_submission_is_decided_once(harness: Harness, worker: StepWorker) -> None:
+    """A host who leaves does not become a competitor, and a participant who joins the hosts competes with what was sent before."""
     guest = harness.submit("guest", embeddings(0))
-    harness.submit("A", embeddings(1))
+    trial = harness.submit("cohost", embeddings(1))
+    baseline = harness.submit("cohost", embeddings(2), method_name=BASELINE)
     worker.drive()
-    assert set(rows(harness)) == {"guest", "A"}
+    before = rows(harness)
+    assert set(before) == {"guest", BASELINE}
     author = harness.evalai.world.users[harness.evalai.submission(guest)["created_by"]].name
-    harness.evalai.change_hosts("host", "cohost", author)
-    worker.advance(6 * 3600)
-    assert set(rows(harness)) == {"A"}
-    harness.evalai.change_hosts("host")
-    worker.advance(6 * 3600)
-    assert set(rows(harness)) == {"guest", "A"}
+    harness.evalai.change_hosts("host", author)
+    late = harness.submit("guest", embeddings(3))
+    worker.drive()
+    assert rows(harness) == before
+    assert worker.row(late).own
+    text = worker.alert("evalai.hosts_changed")
+    assert "'cohost' left" in text
+    assert f"{trial}, {baseline}" in text
+    assert f"{author!r} joined" in text
+    late = harness.submit("cohost", embeddings(4))
+    worker.advance(25 * 3600)
+    assert (late in {row["submission"] for row in harness.boards()}, worker.alerts()) == (True, set())
 
 
 def test_a_server_that_hides_its_hosts_stops_nothing(harness: Harness, worker: StepWorker) -> None:
-    """Until they are known, EvalAI's name for host teams decides; later boards correct the earlier ones without a contradiction."""
+    """Until they are known, nobody is a host, whatever the team's name; later boards correct the earlier ones without a contradiction."""
     harness.evalai.world.tells_hosts = False
     harness.evalai.rename_team("host", "Host_1_Team")
     harness.submit("A", embeddings(0), method_name=BASELINE)
@@ -106,7 +114,7 @@ def test_a_server_that_hides_its_hosts_stops_nothing(harness: Harness, worker: S
     trial = harness.submit("cohost", embeddings(2))
     harness.evalai.rename_team("cohost", "C")
     worker.drive()
-    assert rows(harness) == {BASELINE: None, "A": rows(harness)["A"], "C": rows(harness)["C"]}
+    assert sorted(rows(harness)) == ["A", "C", "Host_1_Team"]
     assert harness.status(trial) == "finished"
     for _ in range(3):
         worker.advance(600)

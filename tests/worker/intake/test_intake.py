@@ -92,8 +92,10 @@ def test_equal_content_has_an_equal_score(harness: Harness, worker: StepWorker) 
     assert len({worker.row(pk).file_hash for pk in pks}) == 3
 
 
-def test_a_phase_that_was_edited_before_first_sight_waits(harness: Harness, worker: StepWorker) -> None:
-    """It contradicts the message or, without one, the path of the file; a file that is exchanged after first sight changes nothing."""
+def test_a_phase_that_was_edited_before_first_sight_changes_nothing(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """The message or, without one, the path of the file decides; a file that is exchanged after first sight changes nothing either."""
     harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # nothing is fetched yet
     worker.restart()
     worker.drive(lambda: worker.daemon.intake.drained)  # compared with the listing: messages bring the next
@@ -110,14 +112,8 @@ def test_a_phase_that_was_edited_before_first_sight_waits(harness: Harness, work
         ),
     )
     worker.wait(25)
-    assert [worker.row(pk).hold for pk in (lost, messaged, replaced)] == [
-        "facts.file_elsewhere",
-        "facts.phase_differs",
-        None,
-    ]
+    assert [(worker.row(pk).phase, worker.row(pk).hold) for pk in (lost, messaged)] == [("dev", None)] * 2
     assert worker.alerts() >= {"facts.changed"}
-    for pk in (lost, messaged):
-        harness.evalai.edit(pk, phase="dev")
     harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
     worker.reload()
     worker.finish(lost, messaged, replaced)
@@ -128,7 +124,7 @@ def test_a_phase_that_was_edited_before_first_sight_waits(harness: Harness, work
 def test_a_cancellation_after_scoring_keeps_the_answer_from_leaving(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """Facts are read again before the answer: another phase does not matter, and it is dropped after a cancellation or another answer."""
+    """Facts are read again before the answer: a cancellation stops it; another phase or an answer of somebody else does not."""
     harness.configure({"submission": {"answer_grid": 60}})
     worker.restart()
     pks = edited, answered, cancelled, deleted = [harness.submit(team, embeddings(1)) for team in "ABCD"]
@@ -138,9 +134,9 @@ def test_a_cancellation_after_scoring_keeps_the_answer_from_leaving(
     harness.evalai.edit(cancelled, status="cancelled")
     harness.evalai.edit(deleted, ignore_submission=True)
     worker.wait(130)
-    assert [worker.state(pk) for pk in pks] == [State.PUBLISHED] + [State.CANCELLED] * 3
-    assert worker.alerts() == {"facts.changed", "submission.answered_elsewhere"}
-    assert [len(harness.posts(pk)) for pk in pks] == [1, 0, 0, 0]
+    assert [worker.state(pk) for pk in pks] == [State.PUBLISHED] * 2 + [State.CANCELLED] * 2
+    assert worker.alerts() == {"facts.changed"}
+    assert [len(harness.posts(pk)) for pk in pks] == [1, 1, 0, 0]
 
 
 def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
@@ -176,7 +172,13 @@ def test_messages_that_ask_for_nothing(harness: Harness, worker: StepWorker) -> 
     worker.finish(other)
     assert worker.states() == {4: "cancelled", earlier: "cancelled", other: "published"}
     assert not harness.evalai.journal.effects("running", earlier)
-    assert (worker.alerts(), harness.evalai.queue_length()) == ({"queue.foreign"}, 1)
+    assert worker.alerts() == {"queue.foreign", "restore.answered_since"}
+    assert harness.evalai.queue_length() == 1
+    assert harness.command("challenge", "retry", str(earlier)).returncode == 0
+    worker.finish(earlier)
+    assert (len(harness.posts(earlier)), harness.teams()) == (1, ["A", "B"])
+    worker.advance(3600)
+    assert worker.alerts() == {"queue.foreign"}
 
 
 def test_a_submission_stays_public_or_private_as_it_was_sent(harness: Harness, worker: StepWorker) -> None:

@@ -108,7 +108,7 @@ def test_held_and_unread_submissions_are_processed(store: Store) -> None:
     """A hold may have ended, and a reload may have named another phase."""
     before = row(store)
     for change in (
-        {"hold": "facts.phase_differs"},
+        {"hold": "facts.author_not_in_team"},
         {"read_at": None},
         {"state": State.SCORING},
         {"phase": None},
@@ -117,4 +117,6 @@ def test_held_and_unread_submissions_are_processed(store: Store) -> None:
             SubmissionRow(**{**asdict(before), **change}), FACTS, challenge=3, phases=PHASES
         )
     assert not facts.is_unchanged(before, FACTS, challenge=3, phases={})
-    assert not facts.is_unchanged(before, FACTS, challenge=4, phases=PHASES)
+    elsewhere = SubmissionRow(**{**asdict(before), "message_phase": None})
+    assert facts.is_unchanged(elsewhere, FACTS, challenge=3, phases=PHASES)
+    assert not facts.is_unchanged(elsewhere, FACTS, challenge=4, phases=PHASES)

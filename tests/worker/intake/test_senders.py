@@ -141,3 +141,51 @@ def test_a_retry_scores_what_was_cancelled_or_deleted(harness: Harness, worker: 
     worker.finish(*pks)
     assert (set(shown(harness)), worker.alerts()) == ({"A", "B"}, set())
     assert [harness.status(pk) for pk in pks] == ["finished"] * 2
+
+
+def test_a_rerun_has_what_was_first_seen_of_the_submission_that_it_repeats(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """It is known by its file alone; whatever its team writes into the old row or the new one, the board and the file stay."""
+    own = harness.submit("A", embeddings(0, noise=0.1))
+    other = harness.submit("B", embeddings(1, noise=3.0))
+    worker.drive()
+    before = shown(harness)["B"]
+    forged = harness.evalai.world.store(harness.evalai.world.submissions[own], "x.csv", embeddings(5))
+    harness.evalai.edit(own, participant_team=numbers(harness, other)[0], input_file=forged)
+    first, second = harness.evalai.rerun(own), None
+    harness.evalai.edit(first, rerun_resumed_at=None, is_public=False, method_name="forged")
+    worker.drive()
+    second = harness.evalai.rerun(first)
+    harness.evalai.edit(second, rerun_resumed_at=None)
+    worker.drive()
+    kept = ("team_key", "created_by", "by_host", "public", "method", "submitted_at", "content_hash", "q_mean")
+    for name in kept:
+        assert getattr(worker.row(second), name) == getattr(worker.row(own), name), name
+    assert [worker.state(pk) for pk in (own, first)] == [State.SUPERSEDED] * 2
+    assert shown(harness) == {"A": (1, second), "B": before}
+    assert worker.alerts() == {"facts.changed"}
+
+
+def test_a_submission_of_another_challenge_is_told_and_waits_for_nobody(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """It is not scored, unless the organizer says that it was sent to this challenge."""
+    worker.drive()
+    harness.evalai.add_team("Else", elsewhere=True)
+    moved = [harness.submit("Else", embeddings(seed), phase="elsewhere") for seed in range(2)]
+    for pk in moved:
+        harness.evalai.edit(pk, phase="dev")
+    worker.advance(3600)
+    assert [worker.state(pk) for pk in moved] == [State.CANCELLED] * 2
+    assert worker.alerts() == {"facts.other_challenge"}
+    assert harness.command("challenge", "retry", str(moved[0])).returncode == 0
+    worker.finish(moved[0])
+    assert (
+        harness.command(
+            *("challenge", "disqualify", str(moved[1]), "--yes", "--reason", "not ours")
+        ).returncode
+        == 0
+    )
+    worker.advance(3600)
+    assert (set(shown(harness)), worker.alerts()) == ({"Else"}, set())

@@ -23,6 +23,14 @@ DECISIVE = (
     "method_name",
 )
 """Fields of which a change after the answer is told, if it was not repaired."""
+STOPS: tuple[dict[str, Any], ...] = (
+    {"status": "cancelled"},
+    {"ignore_submission": True},
+    {"status": "failed"},
+    {"status": "finished"},
+)
+ANSWERS = ("status", *FILES[2:], "started_at", "completed_at", "stdout_file", "stderr_file")
+"""What our answer writes."""
 TOLD = {"facts.changed", "submission.set_back"}
 
 
@@ -63,46 +71,73 @@ def seen(harness: Harness, *pks: int) -> dict[str, Any]:
     return {**page, "answers": answered}
 
 
+@pytest.mark.parametrize("last", STOPS, ids=str)
 @pytest.mark.parametrize("user", ["member", "otherhost"])
-def test_nothing_that_anybody_writes_changes_what_is_published(
-    harness: Harness, worker: StepWorker, user: str
+def test_what_anybody_writes_before_the_answer_changes_nothing(
+    harness: Harness, worker: StepWorker, user: str, last: dict[str, Any]
 ) -> None:
-    """Each change is told or repaired, before the answer and after it; rivals are answered as if nothing had happened."""
+    """Everybody is answered as if nothing had happened, at once or after the command that the notice names."""
     harness.evalai.add_team("Written", ("member",))
     rival = harness.submit("Rival", embeddings(1, noise=1.0))
     worker.drive()
     pk = harness.submit("Written", embeddings(2, noise=1.0))
     worker.drive(lambda: worker.states().get(pk) not in (None, State.RECEIVED))
     first = dict(harness.evalai.world.submissions[pk])
-    requested = writes(harness, rival)
-    stops = (
-        {"status": "cancelled"},
-        {"status": "failed"},
-        {"status": "finished"},
-        {"ignore_submission": True},
-    )
-    for request in requested:
-        if request.get("json") not in stops:
-            write(harness, user, pk, **request)
-    harness.evalai.edit(pk, status="submitted")
+    *requests, moved = writes(harness, rival)
+    for request in (*requests, {"json": last}, moved):
+        write(harness, user, pk, **request)
+    worker.clock.advance(10)  # so that it is read before it is scored
     late = harness.submit("Late", embeddings(3, noise=1.0))
     worker.drive()
     assert "facts.changed" in worker.alerts()
-    harness.evalai.edit(pk, **{name: value for name, value in first.items() if name != "status"})
+    assert (worker.state(pk) is State.CANCELLED) == (last in STOPS[:2])
+    if worker.state(pk) is State.CANCELLED:
+        assert f"`neuco-worker challenge retry {pk}`" in worker.alert("facts.changed")
+        assert harness.command("challenge", "retry", str(pk)).returncode == 0
+        worker.drive()
+    harness.evalai.edit(pk, **{name: value for name, value in first.items() if name not in ANSWERS})
     worker.drive()
     assert worker.alerts() == set()
-    before = seen(harness, rival, late, pk)
-    assert {(row["team"], row["baseline"]) for row in before["board"]} == {
+    assert {(row["team"], row["baseline"]) for row in harness.boards()} == {
         (team, False) for team in ("Rival", "Written", "Late")
     }
-    answered = dict(harness.evalai.world.submissions[pk])
-    for request in requested:
+    assert [len(harness.posts(each)) for each in (rival, late, pk)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("user", ["member", "otherhost"])
+def test_what_anybody_writes_after_the_answer_changes_nothing(
+    harness: Harness, worker: StepWorker, user: str
+) -> None:
+    """Each change is told, or repaired."""
+    harness.evalai.add_team("Written", ("member",))
+    rival = harness.submit("Rival", embeddings(1, noise=1.0))
+    pk = harness.submit("Written", embeddings(2, noise=1.0))
+    worker.drive()
+    worker.advance(3600)  # EvalAI is read after the answer
+    before, answered = seen(harness, rival, pk), dict(harness.evalai.world.submissions[pk])
+    for request in writes(harness, rival):
         write(harness, user, pk, **request)
         worker.drive()
-        assert seen(harness, rival, late, pk) == before, request
+        assert seen(harness, rival, pk) == before, request
         now = harness.evalai.world.submissions[pk]
         differs = {name for name in DECISIVE if now[name] != answered[name]}
         assert not differs or worker.alerts() & TOLD, request
         harness.evalai.edit(pk, **answered)
         worker.drive()
         assert "facts.changed" not in worker.alerts(), request
+
+
+def test_a_replaced_answer_is_told_and_sent_again(harness: Harness, worker: StepWorker) -> None:
+    """A stranger's words or results do not stay at EvalAI."""
+    pk = harness.submit("Rival", embeddings(1, noise=1.0))
+    worker.drive()
+    worker.advance(3600)
+    answer = harness.stdout(pk)
+    write(harness, "otherhost", pk, files={"stdout_file": ("stdout.txt", b"forged")})
+    worker.advance(3600)
+    assert "its answer was replaced" in worker.alert("facts.changed")
+    assert harness.command("challenge", "retry", str(pk)).returncode == 0
+    worker.drive()
+    assert harness.stdout(pk) == answer
+    worker.advance(3600)
+    assert worker.alerts() == set()

@@ -80,9 +80,9 @@ def test_only_its_end_ends_a_dispute(store: Store) -> None:
     """No other move of a submission settles contradictory facts."""
     with store.write() as tx:
         tx.add(8, now=NOW)
-        tx.note(8, hold="facts.phase_differs", hold_reason="Who sent it?")
+        tx.note(8, hold="facts.author_not_in_team", hold_reason="Who sent it?")
         for source, target, hold in (
-            (State.RECEIVED, State.ACKNOWLEDGED, ("facts.phase_differs", "Who sent it?")),
+            (State.RECEIVED, State.ACKNOWLEDGED, ("facts.author_not_in_team", "Who sent it?")),
             (State.ACKNOWLEDGED, State.CANCELLED, (None, None)),
         ):
             tx.move(8, source, target)

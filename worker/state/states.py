@@ -38,7 +38,7 @@ class State(StrEnum):
     FAILED = "failed"
     """EvalAI has accepted the message about the fault."""
     CANCELLED = "cancelled"
-    """Cancelled or deleted at EvalAI before an answer left, or answered by somebody else."""
+    """Cancelled or deleted at EvalAI before an answer left, or ended there before this worker saw it."""
     SUPERSEDED = "superseded"
     """Re-run at EvalAI under a new pk."""
 

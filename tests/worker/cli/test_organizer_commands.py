@@ -156,6 +156,7 @@ def test_a_retry_ends_the_wait_of_one_submission(
     assert [post["status"] for post in harness.posts(done)] == ["finished"] * 2
     unknown = printed(harness, capsys, "challenge", "retry", "424242", status=2)
     assert "There is no submission 424242 here." in unknown
+    worker.advance(3600)  # the lookups of authors failed, too
     disputed = harness.submit("A", embeddings(4))
     harness.evalai.edit(disputed, created_by=harness.evalai.submission(other)["created_by"])
     worker.drive(lambda: disputed in worker.states() and worker.row(disputed).hold is not None)

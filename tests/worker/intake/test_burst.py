@@ -88,6 +88,7 @@ def test_an_idle_worker_finds_uploads_soon_within_its_budget(throttled: Harness)
     with harness.worker(checkpoint=taking_time(clock)) as worker:
         worker.drive()
         for message, within_s in ((True, 5), (False, 30)):
+            worker.drive()
             worker.wait(60)
             since = len(harness.evalai.journal)
             worker.wait(600)
@@ -124,6 +125,7 @@ def test_an_answer_uses_the_reserve_while_its_author_is_unknown(throttled: Harne
         worker.drive(lambda: worker.states().get(pk) == "scored" and not worker.busy)
         with worker.store.write() as tx:
             tx.note(pk, by_host=None)
+        worker.clock.advance(61)  # so that no call made until now counts any more
         budget = worker.daemon.budget
         while (
             budget.left(worker.clock.now()) > 1

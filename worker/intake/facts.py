@@ -244,7 +244,9 @@ def _follow_open(
     elif gone or (foreign and earlier):
         cancel(tx, row, now=now)
         if earlier:
-            tx.note(row.pk, hold=changes.EARLIER, hold_reason="it had ended at EvalAI before this worker saw it")
+            tx.note(
+                row.pk, hold=changes.EARLIER, hold_reason="it had ended at EvalAI before this worker saw it"
+            )
         elif facts.status == "cancelled" and now - row.first_seen_at >= changes.GIVES_UP_AFTER:
             tx.note(
                 row.pk,

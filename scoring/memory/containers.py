@@ -40,7 +40,7 @@ def plain(value: Any, name: str) -> Plain:
         raise _unknown(value, name)
     if isinstance(value, (pd.DataFrame, pd.Series)):
         return value
-    if isinstance(value, Mapping) and not hasattr(value, "to_pandas"):
+    if isinstance(value, Mapping) and not (hasattr(value, "to_pandas") or hasattr(value, "nnz")):
         return value
     if isinstance(value, pd.api.extensions.ExtensionArray | pd.Index):
         return pd.Series(np.asarray(value) if isinstance(value, pd.MultiIndex) else value)
@@ -156,17 +156,15 @@ def _sequence(items: list[Any], name: str) -> Plain:
     if items and all(isinstance(item, Mapping) for item in items):
         return pd.DataFrame(items)
     if not any(_has_parts(item) for item in items):
-        array = np.empty(len(items), dtype=object)
-        array[:] = items  # keeps numbers and texts apart, which numpy would make texts
-        return array
+        return _objects(items)
+    if name == "labels" and any(isinstance(item, (set, frozenset)) for item in items):
+        return _objects(items)  # several labels for each sample
     rows = [plain(item, name) if _has_parts(item) else item for item in items]
     lengths = [len(row) if _has_parts(row) else None for row in rows]
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
     if odd is not None:
         if name == "labels":
-            array = np.empty(len(items), dtype=object)
-            array[:] = items
-            return array  # several labels for each sample, or nothing that can be used
+            return _objects(items)
         raise WrongValue(
             f"Row 0 of the {name} has {_values(lengths[0])}, row {odd} has {_values(lengths[odd])}.",
             cure="Give rows of the same length, or a dictionary of ids and vectors.",
@@ -180,6 +178,13 @@ def _sequence(items: list[Any], name: str) -> Plain:
             cure="Give rows of the same length.",
             code="score.ragged",
         ) from None
+
+
+def _objects(items: list[Any]) -> NDArray[Any]:
+    """Return an array that keeps numbers and texts apart, which numpy would make texts, and lists as they are."""
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
 
 
 def _values(length: int | None) -> str:

@@ -98,9 +98,7 @@ def score(
     """
     with python_errors():
         options = {
-            "task_filter": task_filter
-            if task_filter is None or isinstance(task_filter, str)
-            else list(task_filter),
+            "task_filter": None if task_filter is None else _names("task_filter", task_filter),
             "embedding_dim": embedding_dim
             if embedding_dim is None
             else _whole("embedding_dim", embedding_dim, 1),
@@ -112,7 +110,9 @@ def score(
         settings = _settings(probe, _whole("folds", folds, 1), options, params)
         seed = _whole("seed", seed, 0, 2**32 - 1)
         threads = None if threads is None else _whole("threads", threads, 1)
-        material = _material(embeddings, labels, settings, id_column, _excluded(exclude))
+        excluded = frozenset(map(without_suffix, _names("exclude", () if exclude is None else exclude)))
+        column = None if id_column is None else str(id_column)
+        material = _material(embeddings, labels, settings, column, excluded)
         with progress_bar("Scoring", "folds", Console(stderr=True, quiet=not progress)) as advance:
             report = score_run(material, settings, seed=seed, threads=threads, progress=advance)
     for warning in report.warnings:
@@ -172,12 +172,17 @@ def _settings(
     return parse_settings({name: value for name, value in document.items() if value is not None}, place="")
 
 
-def _excluded(ids: Any) -> frozenset[str]:
-    if isinstance(ids, (str, bytes)):
+def _names(name: str, values: Any) -> list[str]:
+    """Return an argument that is a list of names; of tasks, one name will do."""
+    if isinstance(values, str) and name == "task_filter":
+        return [values]
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise WrongType(
-            "The argument exclude is one text, not a list of ids.", cure="Give a list.", code="score.argument"
+            f"The argument {name} is {values!r:.60}, not a list.",
+            cure="Give a list of texts.",
+            code="score.argument",
         )
-    return frozenset(without_suffix(str(identifier)) for identifier in ids)
+    return [str(value) for value in values]
 
 
 def _material(
@@ -197,25 +202,27 @@ def _material(
     if is_path(labels):
         read = read_annotations(_existing(labels, "labels"), id_column)
         notes: list[str] = []
+        paired = set[str]()
         if given is not None:
             _check_ids(given, read)
     else:
-        read, notes = _labeled(given_tasks(labels, id_column), given)
+        read, notes, paired = _labeled(given_tasks(labels, id_column), given)
     chosen_tasks(read, settings)  # before much is read
     if isinstance(source, Path):
         return read_material(source, read, settings, excluded=excluded, id_column=id_column, notes=notes)
+    wanted = {identifier for task in read.tasks for identifier in task.ids}
     found = take_embeddings(
         tuple(index_of(source.rows)),
         source.table,
-        {identifier for task in read.tasks for identifier in task.ids},
+        wanted,
         embedding_dim=settings.embedding_dim,
-        exclude=excluded,
+        exclude=excluded | (paired - wanted),  # rows without a label are told as such
     )
     return join_material(read, found, settings, notes=notes, labeled="any task labels")
 
 
 def _existing(path: str | PathLike[str], name: str) -> Path:
-    if not Path(path).exists():
+    if not str(path) or not Path(path).exists():
         is_address = ADDRESS.match(str(path))
         raise MissingFile(
             f"The {name} {path} do not exist.",
@@ -243,10 +250,12 @@ def _check_ids(given: GivenEmbeddings, labels: Labels) -> None:
             )
 
 
-def _labeled(tasks: Sequence[GivenTask], embeddings: GivenEmbeddings | None) -> tuple[Labels, list[str]]:
-    """Pair the labels of all tasks with embeddings, and decide what is predicted."""
+def _labeled(
+    tasks: Sequence[GivenTask], embeddings: GivenEmbeddings | None
+) -> tuple[Labels, list[str], set[str]]:
+    """Pair the labels of all tasks with embeddings, and decide what is predicted; return labels, notes, and the ids of all rows."""
     names = None if embeddings is None else [*index_of(embeddings.rows)]
-    done, warned, notes = [], [], []
+    done, warned, notes, paired = [], [], [], set[str]()
     for task in tasks:
         name, declared = split_name(task.name)
         if not name.strip() or name in {".", ".."} or any(sign in name for sign in "/\\\0"):
@@ -270,6 +279,7 @@ def _labeled(tasks: Sequence[GivenTask], embeddings: GivenEmbeddings | None) -> 
                 names[row] if row >= 0 else task.rows.ids[place]  # type: ignore[index]
                 for place, row in enumerate(rows.tolist())
             )
+        paired.update(ids)
         kind, labeled = decide(name, task.values, declared)
         notes += [kind.note] if kind.note else []
         ids = tuple(identifier for identifier, is_labeled in zip(ids, labeled, strict=True) if is_labeled)
@@ -282,7 +292,7 @@ def _labeled(tasks: Sequence[GivenTask], embeddings: GivenEmbeddings | None) -> 
             f"Two tasks are called {repeated[0]}.", cure="Give each a name of its own.", code="score.task"
         )
     ordered = tuple(sorted(done, key=lambda task: task.name))
-    return Labels(tasks=ordered, packages=(), warnings=tuple(warned)), notes
+    return Labels(tasks=ordered, packages=(), warnings=tuple(warned)), notes, paired
 
 
 def _remarks(name: str, ids: Sequence[str], *, missing: int) -> list[str]:

@@ -92,6 +92,7 @@ WITHOUT: dict[str, Callable[[], Any]] = {
     "sparse tensor": lambda: torch_tensor(MATRIX).detach().to_sparse(),
     "sparse matrix": lambda: sparse.csr_matrix(MATRIX),
     "sparse array": lambda: sparse.coo_array(MATRIX),
+    "sparse dictionary": lambda: sparse.dok_matrix(MATRIX),
     "big-endian": lambda: MATRIX.astype(">f4"),
     "objects": lambda: MATRIX.astype(object),
     "half": lambda: MATRIX.astype(np.float16),
@@ -188,7 +189,9 @@ ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"normalize_labels": "yes"}, ValueError, "The argument normalize_labels is 'yes', not true or false"),
     ({"task_filter": ["x"]}, ValueError, "task_filter names 'x', which is not a task. The tasks are: label"),
     ({"embedding_dim": 2}, ValueError, "but embedding_dim is 2"),
-    ({"exclude": "p_00"}, TypeError, "one text"),
+    ({"exclude": "p_00"}, TypeError, "The argument exclude is 'p_00', not a list"),
+    ({"exclude": 5}, TypeError, "The argument exclude is 5"),
+    ({"task_filter": 5}, TypeError, "The argument task_filter is 5"),
 ]
 
 
@@ -235,6 +238,7 @@ def test_a_task_that_is_too_small_is_left_out() -> None:
     labels: Mapping[str, Any] = {"height": LABELS, "rare": [*LABELS[:10], *[None] * 30]}
     result = ridge(MATRIX, labels)
     assert [*result.to_frame().index] == ["height"]
+    assert result.notes == ()
     assert "The task rare has 10 samples" in repr(result)
     with pytest.raises(ValueError, match="has 10 samples"):
         ridge(MATRIX[:10], LABELS[:10])

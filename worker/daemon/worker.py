@@ -173,7 +173,11 @@ class Worker:
         """Count what is left to do; nothing is owed before a phase opens."""
         configuration = self.context.configuration
         with self.context.store.read() as tx:
-            active = [row for row in tx.submissions(ACTIVE) if not is_early(configuration, row, now)]
+            active = [
+                row
+                for row in tx.submissions(ACTIVE)
+                if row.by_host is None or not is_early(configuration, row, now)
+            ]
             owed, mode = tx.owed(), tx.fact("mode")
         late = {row.submission for row in owed if row.tries > 0}
         stuck = {row.pk for row in active if row.hold is not None or row.tries > 0 or row.pk in late}

@@ -60,7 +60,10 @@ class ReadPhases(Call[tuple[list[Phase], Described]]):
 
 
 def record_terms(tx: Transaction, phases: Sequence[Phase], *, now: datetime) -> None:
-    """Record what the page says of the phases, and tell that an end was moved; alerts about what has happened end after a day."""
+    """Record what the page says of the phases, and tell that an end was moved; alerts about what has happened end after a day.
+
+    The first push follows by itself.
+    """
     before, terms = tx.document(AT_EVALAI), {phase.codename: _terms(phase) for phase in phases}
     for alert in tx.alerts():
         if alert.code in (END_MOVED, quota.CODE) and alert.seen_at <= now - ALERT_KEPT_FOR:
@@ -68,7 +71,8 @@ def record_terms(tx: Transaction, phases: Sequence[Phase], *, now: datetime) -> 
     if terms == before:
         return
     tx.set_fact(AT_EVALAI, json.dumps(terms))
-    tx.request_publish()
+    if before:
+        tx.request_publish()
     for codename in terms.keys() & before.keys():
         then, ends = before[codename].get("ends_at"), terms[codename].get("ends_at")
         if then != ends:

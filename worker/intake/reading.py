@@ -18,6 +18,7 @@ from worker.fetching import uploads
 from worker.intake import facts, waiting
 from worker.intake.answering import defer
 from worker.intake.calls import Call
+from worker.intake.phases import record_terms
 from worker.intake.session import Remote, Session, phase_faults, read_remote
 from worker.state import OutboxKind, SubmissionRow, Transaction
 
@@ -90,6 +91,7 @@ class Connect(Call[Remote]):
         Raises:
             OrganizerError: If the configuration names a phase that EvalAI does not have.
         """
+        record_terms(tx, result.listed, now=now)
         for fault in phase_faults(self._context.configuration, result.phases):
             raise fault
 

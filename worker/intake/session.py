@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
-from worker.evalai import Client, PhaseSplit
+from worker.evalai import Client, Phase, PhaseSplit
 from worker.state import SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
@@ -51,11 +51,13 @@ class Remote:
     """What EvalAI says of our challenge; read at the start and after a reload.
 
     Attributes:
-        phases: Phase pk to codename, for all phases of the challenge.
+        listed: All phases of the challenge.
+        phases: Their pk to codename.
         silent: Phases whose logs the host has disabled; EvalAI would store logs all the same, so the worker sends none.
         host_team_pk: The host team.
     """
 
+    listed: Sequence[Phase]
     phases: Mapping[int, str]
     silent: frozenset[int]
     host_team_pk: int | None
@@ -83,6 +85,7 @@ def read_remote(client: Client, configuration: Configuration) -> Remote:
     for fault in split_faults(configuration, phases, client.splits()):
         raise fault
     return Remote(
+        listed=listed,
         phases=phases,
         silent=frozenset(phase.pk for phase in listed if phase.disable_logs),
         host_team_pk=challenge.host_team_pk,

@@ -21,9 +21,9 @@ ITS_TURN = "its turn"
 
 
 def is_early(configuration: Configuration, row: SubmissionRow, now: datetime) -> bool:
-    """Return whether a participant's submission waits for the opening of its phase; the hosts' own ones do not wait."""
+    """Return whether a submission waits for the opening of its phase: all do of which it is not known that a host sent them."""
     phase = configuration.phases.get(row.phase or "")
-    return phase is not None and phase.opens_later(now) and not row.own
+    return phase is not None and phase.opens_later(now) and not row.by_host
 
 
 def reasons(
@@ -38,7 +38,7 @@ def _reason(
     configuration: Configuration, row: SubmissionRow, now: datetime, *, paused: bool, undrawn: Collection[str]
 ) -> str:
     if row.hold is not None:
-        return "the organizers (on hold)"
+        return f"the organizers (on hold: {row.hold})"
     if row.state is State.FETCHED and is_early(configuration, row, now):
         return f"the opening of phase {row.phase} on {configuration.phases[row.phase or ''].opens:%Y-%m-%d %H:%M} UTC"
     if row.state is State.FETCHED and row.phase in undrawn:

@@ -15,6 +15,7 @@ from tests.worker.harness.drand import drawing
 from tests.worker.harness.harness import Harness, StepWorker
 from worker.fairness import commitments
 from worker.fairness.drand import Chain, is_signed
+from worker.intake.waiting import WAITING
 from worker.organizer.rehearsal.practice_draw import practice_chain, served, sign
 from worker.publishing.beacon import PUBLIC_SINCE, UNREACHABLE
 from worker.sandbox import ManualClock
@@ -75,10 +76,16 @@ def test_nothing_is_scored_before_the_value_is_known(
         assert worker.alerts() == set()
         worker.drive(lambda: UNREACHABLE in worker.alerts())
         assert (worker.states(), harness.status(pk)) == ({pk: "fetched"}, "submitted")
+        clock.advance(3 * 86400)
+        worker.drive(lambda: WAITING in worker.alerts())
+        with worker.store.read() as tx:
+            (told,) = [alert.text for alert in tx.alerts() if alert.code == WAITING]
+        assert f"1 for the public random value of phase dev, the oldest is {pk}" in told
         harness.configure({"fairness": {"drand_servers": servers}})
         worker.reload()
         worker.drive(lambda: worker.states()[pk] == "published")
-        assert UNREACHABLE not in worker.alerts()
+        worker.wait(30)
+        assert worker.alerts() == set()
     _, second = public(harness)
     assert set(second["drawn"]) == {"dev", "eval"}
     assert is_signed(rounds, number, second["drawn"]["dev"])

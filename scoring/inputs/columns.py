@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scoring.inputs.faults import ID_NAMES, SHOWN, Faults, Unreadable, shown
@@ -154,7 +154,7 @@ def resolve_columns(names: Sequence[str], embedding_dim: int, faults: Faults) ->
         for position in others
         if NUMBER_NAME.match(stripped[position])
     }
-    if from_1 := _is_from_1(numbers.values(), embedding_dim):
+    if from_1 := _is_from_1([stripped[position] for position in numbers], embedding_dim):
         numbers = {position: number - 1 for position, number in numbers.items()}
     taken: dict[int, int] = {}
     for position, number in numbers.items():
@@ -211,20 +211,27 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
         if facts:
             faults.hints["columns.names"] = "these describe the samples, and are no dimensions; remove them"
         raise Unreadable
-    chosen = sorted(numbered, key=lambda position: int(stripped[position])) or others
+    chosen = sorted(numbered, key=lambda position: _in_order(stripped[position])) or others
     return Columns(
         names=stripped,
         id_column=id_column,
         positions=tuple(chosen),
         dimensions=tuple(range(len(chosen))),
         extra=tuple(sorted(set(others) - set(chosen))),
-        from_1=_is_from_1([int(stripped[position]) for position in numbered], len(numbered)),
+        from_1=_is_from_1([stripped[position] for position in numbered], len(numbered)),
     )
 
 
-def _is_from_1(numbers: Collection[int], embedding_dim: int) -> bool:
+def _in_order(name: str) -> tuple[int, str]:
+    """Return what sorts names that are numbers; Python's int takes no number of thousands of digits."""
+    digits = name.lstrip("0")
+    return len(digits), digits
+
+
+def _is_from_1(names: Sequence[str], embedding_dim: int) -> bool:
     """Return whether columns are numbered 1 to N, as TerraTorch does; they are the dimensions 0 to N - 1."""
-    return bool(numbers) and sorted(numbers) == list(range(1, embedding_dim + 1))
+    digits = [digits for _, digits in sorted(map(_in_order, names))]
+    return bool(names) and digits == [str(number) for number in range(1, embedding_dim + 1)]
 
 
 def _judge_dimension(

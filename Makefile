@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install research demo check test suite kernels lint bench soak fuzz systemd package image clean
+.PHONY: help install research demo versions check test suite kernels lint bench soak fuzz systemd package image clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -23,6 +23,7 @@ check test soak: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 # As many processes as processors run anyway; each would start threads, and wait for them, when it imports NumPy.
 check test soak: export OPENBLAS_NUM_THREADS := 1
 PACKAGES := worker scoring leaderboard
+RESOLUTION ?= lowest-direct
 # Where `make package` installs the wheel that it has built, and what `make image` calls the image.
 INSTALLED := build/installed
 IMAGE ?= neuco-worker
@@ -38,6 +39,12 @@ research: install $(VENV)/.installed-research  ## Add what only researchers need
 
 demo: install  ## Watch a whole challenge on this machine: submissions, scores, two leaderboards (about a minute).
 	@$(BIN)/neuco-worker demo
+
+versions:  ## Run the demo with the oldest allowed versions of the dependencies, or with the newest (RESOLUTION=highest).
+	@$(PYTHON) -m venv --clear .cache/versions
+	@.cache/versions/bin/python -m pip install --quiet uv
+	@.cache/versions/bin/uv pip install --quiet --python .cache/versions --resolution $(RESOLUTION) .
+	@.cache/versions/bin/neuco-worker demo
 
 check: $(VENV)/.collected lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
 	@$(BIN)/python -m pytest -n 4 --quick

@@ -18,12 +18,14 @@ from worker import __version__
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = set(re.findall(r"^([a-z]+):.*?##", MAKEFILE, re.MULTILINE))
 WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text())
+NIGHTLY: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "versions.yml").read_text())
 PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "tests/README.md",
     ".github/pull_request_template.md",
     ".github/workflows/checks.yml",
+    ".github/workflows/versions.yml",
     ".pre-commit-config.yaml",
 )
 
@@ -32,6 +34,7 @@ PAGES = (
     ("schema", "name"),
     [
         ("github-workflows", ".github/workflows/checks.yml"),
+        ("github-workflows", ".github/workflows/versions.yml"),
         ("github-issue-forms", ".github/ISSUE_TEMPLATE/bug.yml"),
         ("github-issue-forms", ".github/ISSUE_TEMPLATE/result.yml"),
         ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
@@ -64,10 +67,11 @@ def test_the_workflow_runs_what_everybody_runs() -> None:
         assert set(WORKFLOW["jobs"][name]["needs"]) == set(WORKFLOW["jobs"]) - released
 
 
-def test_the_workflow_grants_nothing() -> None:
+@pytest.mark.parametrize("workflow", [WORKFLOW, NIGHTLY], ids=["checks", "versions"])
+def test_the_workflow_grants_nothing(workflow: dict[Any, Any]) -> None:
     """The workflow can only read, pins actions to commits, and uses no expression in a script, where it could inject code."""
-    assert WORKFLOW["permissions"] == {"contents": "read"}
-    for job in WORKFLOW["jobs"].values():
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
         assert "permissions" not in job
         assert job["timeout-minutes"] <= 90
         for step in job["steps"]:
@@ -84,6 +88,7 @@ def test_python_versions_agree() -> None:
     oldest = supported[0]
     workflow = (ROOT / ".github" / "workflows" / "checks.yml").read_text()
     assert WORKFLOW["jobs"]["demo"]["strategy"]["matrix"]["python"] == supported
+    assert NIGHTLY["jobs"]["versions"]["strategy"]["matrix"]["python"] == supported
     assert set(re.findall(r'python-version: "(.*)"', workflow)) == {oldest}
     assert PROJECT["project"]["requires-python"] == f">={oldest}"
     assert PROJECT["tool"]["mypy"]["python_version"] == oldest

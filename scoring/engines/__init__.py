@@ -1,6 +1,6 @@
 """Engines: they turn a row set into fold scores, on this machine's cores, on a GPU or on a cluster.
 
-``torch`` and ``ray`` load PyTorch or Ray, so they are imported only if one of them was chosen.
+``torch``, ``reference`` and ``ray`` load PyTorch or Ray, so they are imported only if one of them was chosen.
 """
 
 from scoring.engines.base import TOLERANCE, Engine, Unit, ignore
@@ -17,6 +17,7 @@ __all__ = [
     "ignore",
     "make_engine",
     "ray",
+    "reference",
     "registry",
     "torch",
     "train_in_order",

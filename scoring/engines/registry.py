@@ -16,7 +16,7 @@ from scoring.errors import OrganizerError, needs_extra
 from scoring.kernel import moments
 from scoring.protocol import Recipe
 
-NAMES = ("local", "torch", "ray")
+NAMES = ("local", "torch", "ray", "reference")
 CHUNK = 20  # folds that PyTorch trains together unless the configuration says otherwise
 
 
@@ -31,7 +31,8 @@ def make_engine(
     """Make an engine.
 
     Args:
-        name: ``local`` (the compiled kernel), ``torch`` (PyTorch, batched over folds) or ``ray`` (the compiled kernel on a cluster).
+        name: ``local`` (the compiled kernel), ``torch`` (PyTorch, batched over folds), ``ray`` (the compiled kernel on a
+            cluster) or ``reference`` (the plain loop in PyTorch).
         threads: Folds that ``local`` trains at once, or threads of ``torch`` on the CPU; ``auto`` takes all cores that this process may
             use.
         ray_address: Address of the Ray cluster, for ``ray``.
@@ -49,6 +50,11 @@ def make_engine(
             from scoring.engines.torch import TorchEngine
 
         return TorchEngine(device=device, chunk=chunk, threads=cores)
+    if name == "reference":
+        with needs_extra("torch", "scoring.engine: reference"):
+            from scoring.engines.reference import ReferenceEngine
+
+        return ReferenceEngine()
     if name == "ray":
         with needs_extra("ray", "scoring.engine: ray"):
             from scoring.engines.ray import RayEngine

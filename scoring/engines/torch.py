@@ -1,6 +1,6 @@
 """The torch engine: the protocol batched over folds in PyTorch, for organizers who have a GPU.
 
-The folds of a row set are trained together, a chunk at a time. Random numbers are those of the usual loop, so splits, initial weights and
+The folds of a row set are trained together, a chunk at a time. Random numbers are those of the reference, so splits, initial weights and
 orders are the same. Sums are added in another order, so scores agree with the local engine's within
 :data:`~scoring.engines.base.TOLERANCE`, not to the bit. Use one engine for a whole challenge.
 

@@ -3,7 +3,7 @@
 A state is a uint32 array of 625: the 624 words of the generator and the position of the next one. ``numpy.random.RandomState(seed)`` and
 ``torch.manual_seed(seed)`` start from the same words for a 32-bit seed.
 
-An engine that trains many folds at once takes its random numbers from here. They are the ones that the usual loop draws during training.
+An engine that trains many folds at once takes its random numbers from here. They are the ones that the reference draws during training.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compiled engine gives the scores of the usual PyTorch loop, and the same bits however the work is divided."""
+"""The compiled engine gives the scores of the reference, and the same bits however the work is divided."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.engines import LocalEngine, Unit, local
+from scoring.engines.reference import ReferenceEngine
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit, part
-from tests.scoring.harness.usual_loop import usual_scores
 
 ORACLE_SHAPES = [  # samples, dimension, batch size, epochs
     (72, 3, 64, 20),
@@ -35,12 +35,12 @@ ORACLE_SHAPES = [  # samples, dimension, batch size, epochs
 
 
 @pytest.mark.parametrize(("samples", "dim", "batch_size", "epochs"), ORACLE_SHAPES)
-def test_the_kernel_agrees_with_the_usual_loop(samples: int, dim: int, batch_size: int, epochs: int) -> None:
+def test_the_kernel_agrees_with_the_reference(samples: int, dim: int, batch_size: int, epochs: int) -> None:
     """Every fold of both task types agrees to 1e-5, with whole batches only and with a shorter last batch."""
     unit = make_unit(
         samples=samples, dim=dim, folds=2, recipe=Recipe(epochs=epochs, batch_size=batch_size), seed=samples
     )
-    expected = usual_scores(unit)
+    expected = ReferenceEngine().score(unit)
     scores = LocalEngine(threads=2).score(unit)
     # an R2 far below zero comes from a small divisor, so 1e-5 is relative to the score there
     assert np.all(np.abs(scores - expected) <= 1e-5 * np.maximum(1, np.abs(expected)))
@@ -107,11 +107,11 @@ def test_an_error_stops_the_threads() -> None:
 
 
 def test_a_fold_without_finite_score_is_nan() -> None:
-    """The usual loop returns NaN, too."""
+    """The reference returns NaN, too."""
     unit = make_unit(samples=40, dim=4, types="r", folds=1, recipe=Recipe(epochs=2))
     unit.rows[:] *= np.float32(1e38)
     assert math.isnan(LocalEngine(threads=1).score(unit)[0, 0])
-    assert math.isnan(usual_scores(unit)[0, 0])
+    assert math.isnan(ReferenceEngine().score(unit)[0, 0])
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.engines import TOLERANCE, Engine, LocalEngine, make_engine
+from scoring.engines.reference import ReferenceEngine
 from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit
-from tests.scoring.harness.usual_loop import usual_scores
 from worker.challenge.sections import Scoring
 
 
@@ -38,7 +38,7 @@ def close(scores: np.ndarray, expected: np.ndarray) -> bool:
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=15, deadline=None)
-def test_it_agrees_with_the_usual_loop_whatever_the_shape(
+def test_it_agrees_with_the_reference_whatever_the_shape(
     samples: int,
     dim: int,
     types: str,
@@ -53,7 +53,7 @@ def test_it_agrees_with_the_usual_loop_whatever_the_shape(
     recipe = Recipe(epochs=2, batch_size=batch_size, test_size=test_size, learning_rate=learning_rate)
     unit = make_unit(samples=samples, dim=dim, types=types, folds=folds, recipe=recipe, seed=seed)
     done: list[int] = []
-    assert close(torch_engine(chunk).score(unit, progress=done.append), usual_scores(unit))
+    assert close(torch_engine(chunk).score(unit, progress=done.append), ReferenceEngine().score(unit))
     assert sum(done) == folds * len(types)
 
 
@@ -67,7 +67,7 @@ def test_it_agrees_where_the_metrics_have_edges() -> None:
     unit.targets[1] = 5
     unit.targets[2] = 0
     scores = torch_engine().score(unit)
-    assert close(scores, usual_scores(unit))
+    assert close(scores, ReferenceEngine().score(unit))
     assert close(scores, LocalEngine(threads=1).score(unit))
     assert {0.0, 1.0} <= set(scores.ravel().tolist())
 
@@ -91,3 +91,12 @@ def test_the_configuration_chooses_it() -> None:
     """Its keys are what the engine is made with."""
     settings = Scoring(engine="torch", chunk=3)
     assert make_engine(settings.engine, **settings.engine_options()).name == "torch"
+
+
+def test_the_reference_is_an_engine_by_its_name() -> None:
+    """It is the loop that defines a score, so an organizer can run it instead of the kernel."""
+    unit = make_unit(samples=40, dim=3, folds=2)
+    done: list[int] = []
+    engine = make_engine(Scoring(engine="reference").engine)
+    assert close(LocalEngine().score(unit), engine.score(unit, progress=done.append))
+    assert (engine.name, sum(done)) == ("reference", 4)

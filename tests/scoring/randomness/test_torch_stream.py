@@ -51,7 +51,7 @@ PAIRS = st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=2)
     epochs=st.integers(1, 3),
 )
 @settings(max_examples=30, deadline=None)
-def test_draws_are_those_of_the_usual_loop(
+def test_draws_are_those_of_the_reference(
     splits: list[int], trainings: list[int], rows: int, tested: int, dim: int, epochs: int
 ) -> None:
     """The split, the layer's initial values to the last bit, and the order of every epoch agree."""

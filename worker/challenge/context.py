@@ -54,7 +54,7 @@ class Context:
 
     def retry_at(self, now: datetime, tries: int) -> datetime:
         """Return when to try again after a failure."""
-        return now + backoff(tries, first_s=self.configuration.evalai.poll_every, random=self.random)
+        return now + backoff(tries, random=self.random)
 
     def raise_alert(self, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's."""

@@ -94,15 +94,14 @@ class Retry:
         self.tries, self.failed_at, self.not_before = 0, None, None
 
 
-def backoff(tries: int, *, first_s: float, random: Random) -> timedelta:
-    """Return the wait after a failed try: it doubles from ``first_s`` up to a minute, with jitter.
+def backoff(tries: int, *, random: Random) -> timedelta:
+    """Return the wait after a failed try: it doubles from a second up to a minute, with jitter.
 
     The jitter shortens the wait by up to a quarter, so that many waiting calls are spread out and a minute remains the longest wait.
 
     Args:
         tries: Failed tries so far, without this one.
-        first_s: The first wait in seconds.
         random: Source of jitter.
     """
-    wait = min(LONGEST_S, first_s * 2.0 ** min(tries, 10))
+    wait = min(LONGEST_S, 2.0 ** min(tries, 10))
     return timedelta(seconds=wait * random.uniform(0.75, 1.0))

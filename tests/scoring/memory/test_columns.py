@@ -43,7 +43,7 @@ def ridge(embeddings: Any, labels: Any = LABELS, **options: Any) -> Any:
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_name_that_says_something_about_samples_is_refused(name: str, stored: bool, tmp_path: Path) -> None:
     """In memory and in files; next to columns named by numbers, such a column is ignored."""
-    given: Any = FRAME.assign(**{name: RANDOM.standard_normal(ROWS)})
+    given: Any = FRAME.assign(**{name: np.random.RandomState(1).standard_normal(ROWS)})
     labels = pd.Series(LABELS)
     numbered = pd.DataFrame(MATRIX).assign(**{name: LABELS})
     with pytest.warns(UserWarning, match="1 extra column was ignored"):
@@ -81,7 +81,7 @@ def test_the_labels_inside_the_embeddings_are_refused() -> None:
         ridge(FRAME.assign(a=LABELS), {"height": LABELS})
     with pytest.raises(ValueError, match='column "Height" of the embeddings'):
         ridge(FRAME.assign(Height=LABELS * 2), {"height": LABELS})
-    classes = RANDOM.permutation(ROWS) % 3
+    classes = np.random.RandomState(1).permutation(ROWS) % 3
     with pytest.raises(ValueError, match='column "a" of the embeddings has the labels of the task land'):
         ridge(FRAME.assign(a=classes), {"land__multiclass": classes})
     result = ridge(np.column_stack([MATRIX, LABELS]))
@@ -92,7 +92,7 @@ def test_the_labels_inside_the_embeddings_are_refused() -> None:
 def test_columns_without_numbers_are_listed() -> None:
     """A series such as emb_0 to emb_3 is not."""
     assert ridge(FRAME).notes == ()
-    result = ridge(FRAME.assign(size=RANDOM.standard_normal(ROWS)))
+    result = ridge(FRAME.assign(size=np.random.RandomState(1).standard_normal(ROWS)))
     assert result.notes == ('No column has a number as its name, so all are dimensions, also "size".',)
 
 
@@ -130,8 +130,9 @@ def test_few_columns_with_nearly_all_the_variance_are_told() -> None:
 
 def test_what_helps_a_rare_class_is_said() -> None:
     """A ridge probe predicts numbers, so it is not the cure for too few epochs there; more epochs are."""
-    matrix = RANDOM.standard_normal((600, 4))
-    values = matrix @ RANDOM.standard_normal(4)
+    random = np.random.RandomState(0)
+    matrix = random.standard_normal((600, 4))
+    values = matrix @ random.standard_normal(4)
     rare = {"rare": values > np.quantile(values, 0.93)}
     with pytest.warns(UserWarning, match="use the probe linear with more epochs"):
         assert ridge(matrix, rare).to_frame().loc["rare", "score"] < 0.1

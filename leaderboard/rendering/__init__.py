@@ -4,7 +4,7 @@ from leaderboard.rendering.assets import templates
 from leaderboard.rendering.documents import HistoryLine, PhaseDocument, Row, printed
 from leaderboard.rendering.files import BEGIN, END, render
 from leaderboard.rendering.history import history_lines, unrecorded, update_history
-from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown
+from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown, names_alike
 from leaderboard.rendering.rows import public_rows, rank_changes
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "display_name",
     "history_lines",
     "markdown",
+    "names_alike",
     "printed",
     "public_rows",
     "rank_changes",

@@ -1,16 +1,13 @@
-"""What is too alike: embeddings of different teams that differ only by noise, scale or a rotation, and team names that look the same."""
+"""What is too alike: embeddings of different teams that differ only by noise, scale or a rotation."""
 
 from __future__ import annotations
 
 import itertools
-import unicodedata
-from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.rendering import display_name
 from leaderboard.snapshot import Entry
 
 SAMPLE = 1000  # most rows that are compared; more would change the similarity in its third digit
@@ -66,43 +63,3 @@ def near_copies(
         and entries[first].content_hash != entries[second].content_hash
     ]
     return sorted((pair for pair in pairs if pair[0] >= NEAR), key=lambda pair: (-pair[0], *pair[1:]))
-
-
-def names_alike(teams: Mapping[int, str]) -> tuple[tuple[int, ...], ...]:
-    """Find teams whose names a reader can confuse.
-
-    Args:
-        teams: Team key to name.
-
-    Returns:
-        Groups of team keys, each sorted, so that the team that registered first comes first.
-    """
-    groups: defaultdict[str, list[int]] = defaultdict(list)
-    for key, name in sorted(teams.items()):
-        groups[skeleton(display_name(name))].append(key)
-    return tuple(tuple(keys) for keys in groups.values() if len(keys) > 1)
-
-
-def skeleton(name: str) -> str:
-    """Return a form of a name that is equal for names that look alike.
-
-    Characters that look alike become one (by the confusables of Unicode Technical Standard 39), then case, accents, spaces and punctuation
-    are removed. The result is for comparisons only, never shown.
-    """
-    alike = "".join(map(_prototype, unicodedata.normalize("NFKC", name)))
-    letters = [char for char in unicodedata.normalize("NFKD", alike.casefold()) if char.isalnum()]
-    return "".join(map(_prototype, letters)).casefold() or name
-
-
-def _prototype(char: str) -> str:
-    """Return the prototype of a character, which all characters that look like it share."""
-    # Imported only here, because the table is large and only reports need it.
-    from confusable_homoglyphs.confusables import confusables_data
-
-    alike = [str(other["c"]) for other in confusables_data.get(char, ())]
-    # The table maps a character to its prototype, and a prototype to all characters that look like it.
-    if len(alike) != 1:
-        return char
-    [other] = alike
-    is_prototype = len(confusables_data.get(other, ())) == 1 and len(other) == 1 and char < other
-    return char if is_prototype else other

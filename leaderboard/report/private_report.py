@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.ranking import Assessment, assess
-from leaderboard.rendering import Row, public_rows, templates
+from leaderboard.rendering import Row, names_alike, public_rows, templates
 from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
-from leaderboard.report.likeness import names_alike, near_copies
+from leaderboard.report.likeness import near_copies
 from leaderboard.snapshot import Board, Entry, PhaseSnapshot
 from scoring.tasks import TaskPackage, ceiled, group_scores
 

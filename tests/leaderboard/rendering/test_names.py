@@ -115,11 +115,16 @@ def test_display_name_of(text: str, shown: str) -> None:
 
 
 def test_names_that_look_alike_get_numbers() -> None:
-    """If names differ only in characters that are not shown, the first team keeps the plain name."""
-    names = distinct_names(
-        [((7, ""), "Alpha\u200b"), ((3, ""), "Alpha"), ((5, ""), "Beta"), ((9, ""), "Alpha (2)")]
-    )
-    assert names == {(3, ""): "Alpha", (5, ""): "Beta", (7, ""): "Alpha (2)", (9, ""): "Alpha (2) (2)"}
+    """The first team keeps the plain name, even if another one's has letters of another alphabet."""
+    listed = {7: "Alpha\u200b", 3: "Alpha", 5: "Beta", 9: "Alpha (2)", 11: "\u0391lpha"}
+    names = distinct_names(((key, ""), name) for key, name in listed.items())
+    assert {key: name for (key, _), name in names.items()} == {
+        3: "Alpha",
+        5: "Beta",
+        7: "Alpha (2)",
+        9: "Alpha (2) (2)",
+        11: "\u0391lpha (3)",
+    }
 
 
 def markup(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.report.likeness import names_alike, skeleton
+from leaderboard.rendering.names import names_alike, skeleton
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ class Status:
         oldest_waiting_s: Age of the oldest of them in seconds, by its submission time.
         waiting_for: What they wait for: pk to reason, the oldest first.
         held: Submissions on hold for a person: pk to reason.
+        holds: How many submissions are on hold for each kind of reason: its code to their number.
         retried: Submissions that wait for the next try after a failed call, download or evaluation.
         owed: Rows of the outbox.
         alerts: What needs a person.
@@ -88,6 +90,7 @@ class Status:
     oldest_waiting_s: float | None
     waiting_for: dict[int, str]
     held: dict[int, str | None]
+    holds: dict[str, int]
     retried: Sequence[int]
     owed: int
     alerts: Sequence[Alert]
@@ -139,6 +142,7 @@ def _read_status(session: OrganizerSession) -> Status:
         oldest_waiting_s=(now - min(since)).total_seconds() if since else None,
         waiting_for=waits,
         held={row.pk: row.hold_reason or row.hold for row in active if row.hold is not None},
+        holds=dict(sorted(Counter(row.hold for row in active if row.hold is not None).items())),
         retried=sorted(retried),
         owed=len(owed),
         alerts=alerts,
@@ -243,7 +247,7 @@ def _rows(state: Status) -> list[tuple[str, str]]:
         ("Waiting for an answer", f"{state.waiting}{oldest}"),
         *waits,
         *awaited,
-        ("On hold", ", ".join(str(pk) for pk in state.held) or "none"),
+        ("On hold", _on_hold(state)),
         ("To send to EvalAI", count_of(state.owed, "call")),
         ("Last poll of the queue", _ago(state.last_poll, now)),
         ("Last comparison with EvalAI", _ago(state.last_reconcile, now)),
@@ -251,6 +255,14 @@ def _rows(state: Status) -> list[tuple[str, str]]:
         ("Token expires", f"{expires:%Y-%m-%d}" if expires else f"unknown: {state.token_expiry_unknown}"),
         ("Free disk space", f"{state.free_bytes / 1e9:.1f} GB"),
     ]
+
+
+def _on_hold(state: Status) -> str:
+    """Return the submissions on hold, and how many there are for each reason."""
+    if not state.held:
+        return "none"
+    counts = ", ".join(f"{code}: {number}" for code, number in state.holds.items())
+    return f"{name_some([str(pk) for pk in state.held], 20)} ({counts})"
 
 
 def _span(length: timedelta) -> timedelta:

@@ -12,6 +12,7 @@ from worker.evalai.errors import (
     Unintelligible,
     Unreachable,
 )
+from worker.evalai.numbers import Numbered, contradiction, could_be_of
 from worker.evalai.pacing import WINDOW, Budget, Retry, backoff
 from worker.evalai.records import (
     Account,
@@ -38,6 +39,7 @@ __all__ = [
     "Message",
     "NotFound",
     "NotPermitted",
+    "Numbered",
     "Phase",
     "PhaseSplit",
     "Rejected",
@@ -48,6 +50,8 @@ __all__ = [
     "Unintelligible",
     "Unreachable",
     "backoff",
+    "contradiction",
+    "could_be_of",
     "pacing",
     "records",
     "token_expiry",

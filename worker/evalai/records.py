@@ -121,12 +121,17 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Author:
-    """The author of a submission, its team and the team's members, all by name, as in the listing of a phase."""
+    """The author of a submission, its team and the team's members, all by name, as in the listing of a phase.
+
+    Nobody can write ``number`` and ``made_at``; see :mod:`worker.evalai.numbers`.
+    """
 
     submission_pk: Annotated[Integer, Field(alias="id")]
     user: Annotated[Text, Field(alias="created_by")]
     team: Annotated[Words, Field(alias="participant_team")] = ""
     members: Annotated[tuple[Member, ...], Field(alias="participant_team_members")] = ()
+    number: Annotated[OptionalInteger, Field(alias="submission_number")] = None
+    made_at: Annotated[OptionalMoment, Field(alias="created_at")] = None
 
     @property
     def is_member(self) -> bool:

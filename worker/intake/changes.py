@@ -109,6 +109,8 @@ def tell(tx: Transaction, pk: int, *, now: datetime) -> None:
     if row is None or not found:
         tx.resolve_alert(key)
         return
+    if not found.keys().isdisjoint(("team", "phase")):
+        tx.note(pk, moved=True)
     advice = STOPPED.format(pk=pk) if row.state is State.CANCELLED else NOT_FOLLOWED
     if "answer" in found:
         advice += REPLACED.format(pk=pk)

@@ -15,7 +15,7 @@ from scoring.errors import OrganizerError
 from scoring.printable import count_of, name_some
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
-from worker.intake import changes
+from worker.intake import changes, names
 from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State, SubmissionRow, Transaction
 
 WAITING = frozenset({"submitted", "queued", "running", "resuming"})
@@ -28,6 +28,8 @@ INHERITED = (
     *("created_by", "by_host", "by_member", "method", "project_url", "publication_url"),
 )
 """What a re-run has from the submission that it repeats."""
+
+NUMBER_USED = "facts.number_used"
 
 _FILE_PLACE = re.compile(r"(?:/challenge_(\d+)/phase_(\d+))?/submission_(\d+)/")  # older paths are flat
 
@@ -79,7 +81,7 @@ def take_facts(
     else:
         _seen_again(tx, row, facts, phases)
     tx.note(facts.pk, evalai_shows=changes.shown(facts), read_at=asked_at)
-    fresh = _record_sender(tx, tx.get(facts.pk) or row, facts)
+    fresh = _record_sender(tx, tx.get(facts.pk) or row, facts, now=now)
     if fresh.state in ANSWERED:
         _follow_answered(tx, fresh, facts, now=now)
     elif fresh.state is State.CANCELLED:
@@ -132,17 +134,14 @@ def record_first_sight(
     link_rerun(tx, facts)
 
 
-def _record_sender(tx: Transaction, row: SubmissionRow, facts: Submission) -> SubmissionRow:
+def _record_sender(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> SubmissionRow:
     """Record the author that EvalAI showed first, and the name that the submission's team has now; return the submission's row."""
-    if (
-        facts.team_pk == row.team_key
-        and tx.name_team(facts.team_pk, facts.team_name)
-        and row.team is not None
-    ):
-        tx.request_publish()  # the team was renamed, with all its rows
+    if facts.team_pk == row.team_key and tx.name_team(facts.team_pk, facts.team_name):
+        names.compare(tx, now=now)
+        if row.team is not None:
+            tx.request_publish()  # the team was renamed, with all its rows
     if row.created_by is None and facts.created_by is not None:
-        is_member = None if row.team_key is None else tx.is_member(facts.created_by, row.team_key)
-        tx.note(row.pk, created_by=facts.created_by, by_member=is_member)
+        tx.note(row.pk, created_by=facts.created_by)
     return tx.get(row.pk) or row
 
 
@@ -356,6 +355,8 @@ def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None
         )
     if row.posted is None and row.by_member is False and not row.insisted:
         return stranger(row)
+    if row.hold == NUMBER_USED and row.excluded is None and not row.insisted:
+        return number_used(row, row.hold_reason or "")
     return None
 
 
@@ -365,6 +366,16 @@ def stranger(row: SubmissionRow) -> OrganizerError:
         f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team.",
         cure=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, cancel it at EvalAI.",
         code="facts.author_not_in_team",
+    )
+
+
+def number_used(row: SubmissionRow, sentence: str) -> OrganizerError:
+    """Return the contradiction that a submission has a number that its team had used, in a sentence that names both teams."""
+    return OrganizerError(
+        sentence,
+        cure=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, run `neuco-worker"
+        f" challenge disqualify {row.pk}` with the reason.",
+        code=NUMBER_USED,
     )
 
 

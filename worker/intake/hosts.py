@@ -2,9 +2,8 @@
 
 Whether a submission is the organizers' own is decided once, by a list of the hosts that was read after it was sent, and stays so when
 somebody leaves or joins the hosts. EvalAI gives a submission's author by number, but hosts and the members of teams by name. Only the
-listing of a phase, which gives authors by name, connects the two. So an author is looked up once for each team, with the first submission,
-and many new authors are looked up together. A failed reading delays nothing: until it succeeds, a submission is a participant's, and an
-author counts as a member of the team.
+listing of a phase, which gives authors by name, connects the two. So each submission is looked up there once, many new ones together. A
+failed reading delays nothing: until it succeeds, a submission is a participant's, and an author counts as a member of the team.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from scoring.printable import name_some
 from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Account, Author, Client, Throttled, TokenRefused
-from worker.intake import facts
+from worker.intake import facts, senders
 from worker.intake.calls import Call, CallRunner
 from worker.intake.session import TOGETHER, Remote, Session
 from worker.runtime import Result
@@ -189,24 +188,27 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
         self._wanted = {row.pk: row for row in wanted}
 
     def perform(self, resource: Client) -> dict[int, Author]:
-        """Read pages until every submission was found or no page is left; return submission to author."""
+        """Read pages until every submission was found or no page is left; return submission to author, for all that are listed."""
         # Not by team: a submission that names another team by now would be missing, and so be believed.
         authors: dict[int, Author] = {}
         for page in count(1):
             listed = resource.authors(self._phase_pk, page=page)
-            authors |= {pk: author for pk, author in listed.items() if pk in self._wanted}
-            if not listed or len(authors) == len(self._wanted):
+            authors |= listed
+            if not listed or self._wanted.keys() <= authors.keys():
                 break
         return authors
 
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
         """Record which submissions are the hosts', and whose authors belong to their teams; one that EvalAI does not list is believed."""
         tx.resolve_alert(f"evalai.{self.name}")
-        _keep_names(tx, {self._wanted[pk].created_by: author.user for pk, author in result.items()})
+        users = {row.created_by: result[pk].user for pk, row in self._wanted.items() if pk in result}
+        _keep_names(tx, users)
         _decide(tx, tx.authors_unknown())
         for pk, row in self._wanted.items():
             if pk in result:
                 _compare_team(tx, row, result[pk], now=now)
+                if row.by_member is None and (fresh := tx.get(pk)) is not None and fresh.by_member:
+                    senders.check(tx, fresh, result, now=now)
             else:
                 fresh = tx.get(pk)
                 decided = fresh is not None and fresh.by_host is True

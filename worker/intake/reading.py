@@ -15,7 +15,7 @@ from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Submission
 from worker.fetching import uploads
-from worker.intake import facts, waiting
+from worker.intake import facts, senders, waiting
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
@@ -232,6 +232,7 @@ class Reconcile(ListSubmissions):
         facts.tell_of_earlier(tx, now=now)
         uploads.tell_of_old(tx, now=now)
         waiting.tell(tx, self._context.configuration, now=now)
+        tx.resolve_older((senders.UNUSUAL,), now - senders.TOLD_FOR)
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
         """Note when it was done."""

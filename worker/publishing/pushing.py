@@ -153,9 +153,7 @@ def _record_commit(
             " them. Find out who it was, and allow only the worker's account to push to the branch.",
             now=now,
         )
-    for alert in tx.alerts():
-        if alert.code in (OVERWRITTEN, REWRITTEN) and alert.seen_at <= now - LASTS:
-            tx.resolve_alert(alert.key)
+    tx.resolve_older((OVERWRITTEN, REWRITTEN), now - LASTS)
     if published.changed or published.rewritten:
         pushed = {"place": place(configuration), "commit": published.commit}
         tx.set_fact(_LAST_COMMIT, json.dumps(pushed))

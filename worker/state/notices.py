@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -54,8 +55,10 @@ ALERT_CODES = frozenset(
         "evaluate.*",
         "facts.author_not_in_team",
         "facts.changed",
+        "facts.number_used",
         "facts.other_challenge",
         "facts.phase_unconfigured",
+        "facts.sender_unusual",
         "fetch.*",
         "file.link_expired",
         "leaderboard.*",
@@ -77,6 +80,7 @@ ALERT_CODES = frozenset(
         "submission.quota",
         "submission.set_back",
         "submission.unreadable",
+        "team.name_alike",
         "submission.waiting",
         "unexpected",
         "upload.unfinished",
@@ -151,6 +155,11 @@ class Notices(Tables):
     def resolve_alert(self, key: str) -> None:
         """Resolve an alert, if it was raised."""
         self._connection.execute(alerts.delete().where(alerts.c.key == key))
+
+    def resolve_older(self, codes: Collection[str], before: datetime) -> None:
+        """Resolve alerts of events: those with one of these codes that were last raised until a time."""
+        old = alerts.c.code.in_(codes) & (alerts.c.seen_at <= before)
+        self._connection.execute(alerts.delete().where(old))
 
     def alerts(self) -> list[Alert]:
         """Return all alerts, the oldest first."""

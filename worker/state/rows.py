@@ -72,6 +72,7 @@ class SubmissionRow:
     team: str | None  # name of the team with the number team_key
     evalai_shows: str | None  # JSON, to notice changes: nothing is decided by it after the answer
     read_at: datetime | None  # when EvalAI was last asked
+    moved: bool = False  # whether EvalAI ever showed another team or phase than at first sight
     # our own state
     not_before: datetime | None
     tries: int = 0  # failed tries since the last success, for the back-off

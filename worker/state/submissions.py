@@ -21,6 +21,9 @@ _UNANNOUNCED = (
     .limit(1)
 )
 _LAST_SUBMITTED_AT = sa.select(sa.func.max(submissions.c.submitted_at))
+_TEAM_NAMES = (
+    sa.select(submissions.c.team_key, submissions.c.team).where(submissions.c.team.is_not(None)).distinct()
+)
 _AUTHORS_UNKNOWN = (
     sa.select(submissions)
     .where(
@@ -142,17 +145,9 @@ class Submissions(Tables):
         """
         return self._all(SubmissionRow, _AUTHORS_UNKNOWN)
 
-    def is_member(self, user: int, team_key: int) -> bool | None:
-        """Return True if a user sent another submission for this team as its member; None if that is unknown."""
-        return self._connection.execute(
-            sa.select(submissions.c.by_member)
-            .where(
-                submissions.c.created_by == user,
-                submissions.c.team_key == team_key,
-                submissions.c.by_member.is_(True),
-            )
-            .limit(1)
-        ).scalar()
+    def team_names(self) -> dict[int, str]:
+        """Return the names of the teams that have sent something, by number."""
+        return {row.team_key: row.team for row in self._connection.execute(_TEAM_NAMES)}
 
     def name_team(self, team_key: int, name: str) -> bool:
         """Record a team's name with all its submissions; return whether it is a new name."""

@@ -64,15 +64,16 @@ def test_a_baseline_has_its_name_on_every_board(harness: Harness, worker: StepWo
     assert "Host_1_Team" not in {team for line in history(harness) for team in line}
 
 
-def test_new_authors_are_looked_up_together_and_once(harness: Harness, worker: StepWorker) -> None:
-    """A burst costs one listing of its phase; known authors cost nothing, and neither does a deleted submission after one look."""
+def test_new_submissions_are_looked_up_together_and_once(harness: Harness, worker: StepWorker) -> None:
+    """A burst costs one listing of its phase, and a deleted submission costs nothing after one look."""
     worker.drive()
     for team in "ABC":
         harness.submit(team, embeddings(0))
     worker.drive()
+    assert len(lookups(harness)) == 1
     harness.submit("A", embeddings(1), phase="eval")
     worker.drive()
-    assert len(lookups(harness)) == 1
+    assert len(lookups(harness)) == 2
     gone = harness.submit("D", embeddings(0))
     worker.drive(lambda: gone in worker.states())
     harness.evalai.edit(gone, ignore_submission=True)

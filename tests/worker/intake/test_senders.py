@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.organizer.decisions import disqualify, retry
 from worker.organizer.session import open_session
@@ -111,6 +115,21 @@ def test_a_renamed_team_is_the_same_team(harness: Harness, worker: StepWorker) -
     assert worker.alerts() == set()
 
 
+def test_a_name_that_looks_like_another_teams_is_marked_and_told(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """Nothing is held; the alert ends when the team is renamed once more."""
+    for seed, team in enumerate(("Alpha", "Beta")):
+        harness.submit(team, embeddings(seed))
+    worker.drive()
+    harness.evalai.rename_team("Beta", "\u0391lpha")  # a Greek letter
+    worker.drive()
+    assert (set(shown(harness)), worker.alerts()) == ({"Alpha", "\u0391lpha (2)"}, {"team.name_alike"})
+    harness.evalai.rename_team("\u0391lpha", "Gamma")
+    worker.drive()
+    assert (set(shown(harness)), worker.alerts()) == ({"Alpha", "Gamma"}, set())
+
+
 def test_a_team_gets_rid_of_a_submission_it_did_not_send(harness: Harness, worker: StepWorker) -> None:
     """What cannot be told from an honest upload is taken off with a reason, and the team's own submission counts again."""
     own = harness.submit("A", embeddings(0))
@@ -189,3 +208,174 @@ def test_a_submission_of_another_challenge_is_told_and_waits_for_nobody(
     )
     worker.advance(3600)
     assert (set(shown(harness)), worker.alerts()) == ({"Else"}, set())
+
+
+def plant(harness: Harness, attacker: str, rival: int) -> int:
+    """Submit for a team, and move the submission at once to a rival and the rival's author; the queue's message is not changed."""
+    pk = harness.submit(attacker, embeddings(2, noise=3.0))
+    team, author = numbers(harness, rival)
+    harness.evalai.edit(pk, participant_team=team, created_by=author)
+    return pk
+
+
+@pytest.mark.parametrize(("sent_before", "ends_with"), [(0, "retry"), (1, "disqualify"), (2, "retry")])
+def test_a_submission_whose_number_its_team_had_used_waits(
+    harness: Harness, worker: StepWorker, sent_before: int, ends_with: str
+) -> None:
+    """Nobody can write a number. The alert names both teams, and either command ends the wait."""
+    for _ in range(2):
+        rival = harness.submit("Rival", embeddings(0))
+        worker.advance(60)
+    for _ in range(sent_before):
+        harness.submit("Poor", embeddings(1))
+        worker.drive()
+    planted = plant(harness, "Poor", rival)
+    worker.wait(60)
+    fits = sent_before == 2
+    assert worker.row(planted).hold == (None if fits else "facts.number_used")
+    assert worker.alerts() == (set() if fits else {"facts.number_used"})
+    if fits:  # as far as the numbers show, it is the rival's
+        return
+    assert (harness.posts(planted), shown(harness)["Rival"][1]) == ([], rival)
+    sentence = text(worker, f"hold:{planted}")
+    assert "names team 'Rival'" in sentence
+    assert ("by team 'Poor'" if sent_before else "by a team that had sent nothing") in sentence
+    with open_session(harness.path) as session:
+        if ends_with == "retry":
+            retry(session, planted)
+        else:
+            disqualify(session, planted, "Rival did not send it")
+    worker.finish(planted)
+    assert worker.alerts() == set()
+    assert shown(harness)["Rival"][1] == (planted if ends_with == "retry" else rival)
+
+
+def simultaneous(harness: Harness, worker: StepWorker, last: int) -> None:
+    """Two uploads at the same moment get the same number."""
+    pks = [harness.submit("Rival", embeddings(seed)) for seed in (1, 2)]
+    harness.evalai.edit(
+        pks[1], submission_number=harness.evalai.world.submissions[pks[0]]["submission_number"]
+    )
+
+
+def moved_away(harness: Harness, worker: StepWorker, last: int) -> None:
+    """A stranger moves the last one away, so that the next has its number, and back later."""
+    team, _ = numbers(harness, last)
+    other, _ = numbers(harness, harness.submit("Other", embeddings(1)))
+    harness.evalai.edit(last, participant_team=other)
+    harness.submit("Rival", embeddings(1))
+    worker.advance(60)
+    harness.evalai.edit(last, participant_team=team)
+    worker.advance(60)
+
+
+def moved_in_and_out(harness: Harness, worker: StepWorker, last: int) -> None:
+    """A stranger moves one with a higher number in, and out before the next."""
+    harness.submit("Other", embeddings(1))
+    worker.advance(60)
+    for _ in range(3):
+        high = harness.submit("Other", embeddings(1))
+        worker.advance(60)
+    other, team = numbers(harness, high)[0], numbers(harness, last)[0]
+    for now in (team, other):
+        harness.evalai.edit(high, participant_team=now)
+        harness.submit("Rival", embeddings(1))
+        worker.advance(60)
+
+
+def planted_and_taken_back(harness: Harness, worker: StepWorker, last: int) -> None:
+    """A stranger plants one with a fitting number, and takes it back, so that the next has its number."""
+    for _ in range(2):
+        other = harness.submit("Other", embeddings(1))
+        worker.advance(60)
+    planted = plant(harness, "Other", last)
+    worker.advance(60)
+    harness.evalai.edit(planted, participant_team=numbers(harness, other)[0])
+    harness.submit("Rival", embeddings(1))
+
+
+def deleted(harness: Harness, worker: StepWorker, last: int) -> None:
+    """One is deleted before it is seen, one later."""
+    harness.evalai.edit(harness.submit("Rival", embeddings(1)), ignore_submission=True)
+    harness.evalai.edit(last, ignore_submission=True)
+    harness.submit("Rival", embeddings(1))
+
+
+def out_of_order(harness: Harness, worker: StepWorker, last: int) -> None:
+    """A message is lost, and the next one comes first."""
+    harness.submit("Rival", embeddings(1))
+    harness.evalai.purge_queue()
+    harness.submit("Rival", embeddings(2))
+
+
+def unfinished(harness: Harness, worker: StepWorker, last: int) -> None:
+    """An upload has its number from its beginning, and ends after others."""
+    upload = harness.evalai.begin_upload("Rival", "dev")
+    harness.submit("Rival", embeddings(1))
+    worker.advance(60)
+    harness.evalai.finish_upload(upload, embeddings(2))
+
+
+def rerun(harness: Harness, worker: StepWorker, last: int) -> None:
+    """A host re-runs one that a stranger has moved: the re-run has the number of another team."""
+    other = harness.submit("Other", embeddings(1))
+    worker.advance(60)
+    harness.evalai.edit(last, participant_team=numbers(harness, other)[0])
+    again = harness.evalai.rerun(last)
+    harness.evalai.edit(again, participant_team=numbers(harness, harness.submit("Rival", embeddings(1)))[0])
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        simultaneous,
+        moved_away,
+        moved_in_and_out,
+        planted_and_taken_back,
+        deleted,
+        out_of_order,
+        unfinished,
+        rerun,
+    ],
+)
+def test_no_number_turns_against_an_honest_file(
+    harness: Harness, worker: StepWorker, disturb: Callable[[Harness, StepWorker, int], None]
+) -> None:
+    """It is scored and answered, whatever happened to the numbers; at most a notice is raised."""
+    harness.configure({"phases": {"dev": {"selection": "last"}}})
+    for _ in range(2):
+        last = harness.submit("Rival", embeddings(0))
+        worker.advance(60)
+    disturb(harness, worker, last)
+    worker.advance(60)
+    honest = harness.submit("Rival", embeddings(0, noise=0.1))
+    worker.advance(60)
+    assert (harness.status(honest), shown(harness)["Rival"][1]) == ("finished", honest)
+    with worker.store.read() as tx:
+        assert [row for row in tx.submissions() if row.hold is not None] == []
+
+
+def test_an_author_who_is_new_for_a_team_and_a_gap_are_told_once(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """Neither delays anything; the notice ends after a day."""
+    rival = harness.submit("Rival", embeddings(0))
+    for _ in range(3):
+        harness.submit("Poor", embeddings(1))
+        worker.drive()
+    team, _ = numbers(harness, rival)
+    member = harness.evalai.world.user("second")
+    harness.evalai.world.teams[team].members.append(member.pk)
+    planted = harness.submit("Poor", embeddings(2))
+    harness.evalai.edit(planted, participant_team=team, created_by=member.pk)
+    worker.finish(planted)
+    assert worker.alerts() == {"facts.sender_unusual"}
+    sentence = text(worker, f"sender:{planted}")
+    assert (
+        "its author has not sent anything for this team before, and its number in the phase, 4," in sentence
+    )
+    worker.advance(24 * 3600 + 60)
+    assert worker.alerts() == set()
+    harness.evalai.edit(harness.submit("Rival", embeddings(3)), created_by=member.pk)
+    worker.drive()
+    assert worker.alerts() == set()

@@ -129,7 +129,7 @@ def which_counts(phase: Phase) -> str:
             "Your team's first scored public submission counts. A later one counts instead only if its mean Q, before rounding, is more"
             f" than {step} above the value shown for the one that counts. If it is not, you are told so, and shown that value again."
             f" Values are rounded to multiples of {step}."
-            " The same rule compares your private submissions, but only with one another."
+            " The same rule compares your submissions that are not public, but only with one another."
         )
     return WHICH_COUNTS[phase.selection]
 

@@ -61,6 +61,8 @@ def texts(ids: Iterable[Any], name: str) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, (str, int, np.integer)):  # the usual ids, quickly
+        return without_suffix(str(value).strip(" \t"))
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, tuple):

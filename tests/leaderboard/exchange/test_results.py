@@ -67,6 +67,15 @@ def test_a_result_is_saved_as_the_folder_that_the_commands_read(
         entries.results["ours"].save(folders[0])
 
 
+def test_plots_and_probes_are_saved_if_they_were_asked_for(tmp_path: Path) -> None:
+    """They are those of the command."""
+    options = {"folds": 2, "epochs": 1000, "progress": False, "enable_plots": True, "store_probes": True}
+    with pytest.warns(UserWarning, match="With store_probes"):
+        place = scoring.score(MATRIX, LABELS["height"], **options).save(tmp_path / "run")
+    names = {path.suffix for path in (place / "label").rglob("*.*")}
+    assert {".png", ".pth", ".json"} <= names
+
+
 def test_a_result_is_json(entries: Any) -> None:
     """Numbers that are not finite are None."""
     document = json.loads(json.dumps(entries.results["ours"].to_dict(), allow_nan=False))

@@ -24,6 +24,8 @@ LABELS = {
 }
 CODE = "facts.changed"
 GIVEN_UP = "submission.given_up"
+TIMED_OUT = "submission.timed_out"
+FAILS_AFTER = timedelta(hours=2)  # EvalAI may then fail what waits
 GIVES_UP_AFTER = timedelta(days=14)  # EvalAI's maintenance then cancels what waits
 EARLIER = "earlier"  # why a submission is not scored: it had ended at EvalAI before this state saw it
 FOLLOW = " To take over what EvalAI shows now, run `neuco-worker challenge follow {pk} --reason TEXT`."
@@ -66,6 +68,12 @@ def shown(facts: Submission) -> str:
 def answer_files(facts: Submission) -> str:
     """Return the addresses of an answer's files, which EvalAI renames whenever somebody writes them."""
     return f"{path(facts.stdout_file)} {path(facts.stderr_file)}"
+
+
+def timed_out(row: SubmissionRow, now: datetime) -> bool:
+    """Return whether EvalAI shows an unanswered submission as failed that has waited for so long that EvalAI may have given it up."""
+    waits = row.posted is None and now - row.first_seen_at >= FAILS_AFTER
+    return waits and row.remote_status == "failed"
 
 
 def differences(row: SubmissionRow) -> dict[str, tuple[Any, Any]]:

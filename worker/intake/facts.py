@@ -253,7 +253,7 @@ def _follow_open(
                 hold_reason="EvalAI cancelled it, perhaps because it had waited for 14 days",
             )
         return
-    elif foreign:
+    elif foreign and not changes.timed_out(row, now):
         text = (
             f"Submission {row.pk} was set to {facts.status!r} at EvalAI before this worker answered it. The worker goes on, and its answer"
             " replaces that one. Check whether a second worker is running; otherwise somebody has written to EvalAI."

@@ -17,6 +17,7 @@ from worker.state import ACTIVE, State, SubmissionRow, Transaction
 TOO_LONG = timedelta(days=3)
 WAITING = "submission.waiting"
 NAMED = 20  # submissions that an alert names
+UNSCORED = (State.RECEIVED, State.ACKNOWLEDGED, State.FETCHED, State.SCORING)
 ITS_TURN = "its turn"
 
 
@@ -57,7 +58,7 @@ def summary(waits: Mapping[int, str]) -> str:
 
 
 def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> None:
-    """Raise one alert about everything that has waited for days, and one about what EvalAI gave up; resolve each when nothing is left."""
+    """Raise one alert each about what has waited for days, what EvalAI failed, and what it cancelled; resolve those about nothing."""
     old = [
         row for row in tx.submissions(ACTIVE) if row.posted is None and now - row.first_seen_at >= TOO_LONG
     ]
@@ -66,6 +67,12 @@ def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> Non
         f" {summary(reasons(tx, configuration, old, now))}. EvalAI cancels what has waited for 14 days."
     )
     _raise_for(tx, old, WAITING, text, now=now)
+    failed = [row for row in tx.submissions(UNSCORED) if changes.timed_out(row, now)]
+    text = (
+        f"EvalAI shows {count_of(len(failed), 'submission')} as failed that had waited for hours, perhaps because of its queue's time"
+        f" limit: {_named(failed)}. The worker scores them all the same, and its answers replace that."
+    )
+    _raise_for(tx, failed, changes.TIMED_OUT, text, now=now)
     given_up = [
         row
         for row in tx.submissions([State.CANCELLED])
@@ -73,10 +80,14 @@ def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> Non
     ]
     text = (
         f"EvalAI shows {count_of(len(given_up), 'submission')} as cancelled that had waited for 14 days without an answer:"
-        f" {name_some([str(row.pk) for row in given_up], NAMED)}. EvalAI's maintenance does this, and so may a team. To have one scored and"
+        f" {_named(given_up)}. EvalAI's maintenance does this, and so may a team. To have one scored and"
         " answered after all, run `neuco-worker challenge retry NUMBER`; if its team withdrew it, `neuco-worker challenge follow NUMBER`."
     )
     _raise_for(tx, given_up, changes.GIVEN_UP, text, now=now)
+
+
+def _named(rows: Sequence[SubmissionRow]) -> str:
+    return name_some([str(row.pk) for row in rows], NAMED)
 
 
 def _raise_for(

@@ -79,6 +79,7 @@ ALERT_CODES = frozenset(
         "submission.given_up",
         "submission.quota",
         "submission.set_back",
+        "submission.timed_out",
         "submission.unreadable",
         "team.name_alike",
         "submission.waiting",

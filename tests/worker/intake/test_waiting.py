@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.sandbox import ManualClock
@@ -24,18 +25,13 @@ def told(worker: StepWorker, code: str) -> str:
         return next((alert.text for alert in tx.alerts() if alert.code == code), "")
 
 
-def held(harness: Harness, team: str) -> int:
-    """Submit a file that is put on hold, because its message names another phase."""
-    pk = harness.submit(team, embeddings(0))
-    harness.evalai.edit(pk, challenge_phase=harness.evalai.phase_pk("eval"))
-    return pk
-
-
 def test_what_waits_for_three_days_is_told_until_it_goes_on(harness: Harness, worker: StepWorker) -> None:
     """With each reason, how many wait for it, and the oldest; before that, `status` shows it."""
-    worker.drive()
-    on_hold = held(harness, "C")
-    worker.drive()
+    document = yaml.safe_load(harness.path.read_text())
+    harness.path.write_text(yaml.safe_dump({**document, "phases": {"dev": document["phases"]["dev"]}}))
+    worker.reload()
+    on_hold = harness.submit("C", embeddings(0), phase="eval")
+    worker.drive(lambda: on_hold in worker.states() and worker.row(on_hold).hold is not None)
     harness.decide("challenge", "pause")
     waiting = [harness.submit(team, embeddings(number)) for number, team in enumerate("AB")]
     worker.drive(lambda: all(worker.states().get(pk) == "fetched" for pk in waiting))
@@ -47,12 +43,15 @@ def test_what_waits_for_three_days_is_told_until_it_goes_on(harness: Harness, wo
     worker.wait(30)
     text = told(worker, "submission.waiting")
     assert "3 submissions have waited for more than three days" in text
-    assert f"1 for the organizers (on hold: facts.phase_differs), the oldest is {on_hold}; {pause}." in text
+    assert (
+        f"1 for the organizers (on hold: facts.phase_unconfigured), the oldest is {on_hold}; {pause}." in text
+    )
     harness.decide("challenge", "pause", "--undo")
     worker.finish(*waiting)
     worker.wait(30)
     assert "1 submission has waited" in told(worker, "submission.waiting")
-    harness.evalai.edit(on_hold, challenge_phase=harness.evalai.phase_pk("dev"))
+    harness.path.write_text(yaml.safe_dump(document))
+    worker.reload()
     worker.drive(lambda: harness.status(on_hold) == "finished")
     worker.drive(lambda: told(worker, "submission.waiting") == "")
 
@@ -79,6 +78,25 @@ def test_what_evalai_gave_up_is_told_once_and_comes_back(harness: Harness, worke
     harness.decide("challenge", "follow", str(second), "--yes", "--reason", "withdrawn")
     worker.wait(30)
     assert worker.alerts() == set()
+
+
+def test_what_evalai_failed_is_told_once_and_answered_all_the_same(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """A time limit of EvalAI's queue ends nothing: one alert names all, and ends with the answers."""
+    worker.drive()
+    harness.decide("challenge", "pause")
+    pks = [harness.submit(team, embeddings(number)) for number, team in enumerate("AB")]
+    worker.drive(lambda: all(worker.states().get(pk) == "fetched" for pk in pks))
+    worker.clock.advance(DAY / 12)
+    assert harness.evalai.give_up(timedelta(hours=2), as_failed=True) == pks
+    worker.wait(30)
+    assert worker.alerts() == {"submission.timed_out"}
+    assert "2 submissions as failed that had waited for hours" in told(worker, "submission.timed_out")
+    harness.decide("challenge", "pause", "--undo")
+    worker.drive(lambda: {harness.status(pk) for pk in pks} == {"finished"})
+    worker.drive(lambda: worker.alerts() == set())
+    assert set(harness.teams()) == {"A", "B"}
 
 
 def test_a_cancellation_by_the_team_is_no_giving_up(harness: Harness, worker: StepWorker) -> None:

@@ -212,7 +212,7 @@ class _WantedRows(MatrixBuilder):
             form = differing_form(self.stranger_examples, self.ids)
             differs = f": it has {form[1][0]}, so {form[0]}" if form else ""
             raise ParticipantError(
-                f"No id is in a label file{differs}.",
+                f"No id of the embeddings has a label{differs}.",
                 cure="Check the column id. The labels must use the same ids.",
                 code="standalone.no_ids",
             )

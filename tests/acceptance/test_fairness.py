@@ -23,6 +23,7 @@ from tests.acceptance.fair_challenge import (
     revealed,
     to,
     verify,
+    with_file,
 )
 from tests.worker.harness.harness import clean_environment, embeddings, git
 from worker.fairness import receipts
@@ -63,6 +64,18 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     assert sum(len(answer.verdicts) for answer in report.answers) == len(report.verdicts)
     page = (ROOT / "docs" / "fairness.md").read_text()
     assert [sentence for sentence in (*ALWAYS_TRUSTED, *TRUST.values()) if sentence not in page] == []
+
+
+def test_a_phase_without_a_commitment_is_a_lie(fair: Fair) -> None:
+    """The page is not believed about which phases there are, even while another phase is not revealed."""
+    with opened(str(fair.board)) as repository:
+        page, document = repository.files["index.html"], json.loads(repository.files["leaderboard/dev.json"])
+        begin, end = page.index(b'<section class="phase" id="dev"'), page.index(b"</section>") + 10
+        forged = page[begin:end].replace(b'id="dev"', b'id="final"')
+        changed = with_file(repository, "index.html", page[:end] + forged + page[end:])
+        final = json.dumps(document | {"phase": "final"}).encode()
+        changed = with_file(changed, "leaderboard/final.json", final)
+        assert {verdict.phase for verdict in verdicts(changed) if verdict.worth is Worth.CONTRADICTED} == {"final"}
 
 
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:

@@ -76,6 +76,8 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
     published, expected = (_by_phase(files, shown) for files in (repository.files, rendered))
     for phase in shown:
         name = phase.site.codename
+        if not phase.complete and name not in repository.phases:
+            yield contradicted("the page shows a phase to which the challenge never committed", phase=name)
         if phase.complete:
             yield _compared(published[phase.stem], expected[phase.stem], phase=name)
         if name in revealed and (waits := _waits(phase, revealed[name])) is not None:

@@ -101,7 +101,7 @@ def _replayed(data: ChallengeData, threads: int) -> object:
     """Score with NeuCo-Bench's stream, as `neuco-worker score` does."""
     from scoring.neuco_bench.configuration import parse_settings
     from scoring.neuco_bench.labels import read_annotations
-    from scoring.neuco_bench.results import finite, summary_document
+    from scoring.neuco_bench.results import as_json, summary_document
     from scoring.neuco_bench.run import read_material, score_run
 
     recipe = {"epochs": EPOCHS, "batch_size": 64, "learning_rate": 0.001}
@@ -109,7 +109,7 @@ def _replayed(data: ChallengeData, threads: int) -> object:
     settings = parse_settings({**document, "enable_plots": False})
     material = read_material(data.submission, read_annotations(data.tasks), settings)
     report = score_run(material, settings, threads=threads)
-    return finite(summary_document(report, settings, experiment="replay"))
+    return as_json(summary_document(report, settings, experiment="replay"))
 
 
 def _one_fold_in_the_loop() -> float:

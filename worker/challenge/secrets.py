@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -91,7 +92,7 @@ def _content(path: Path, key: str) -> str:
     cure = (
         "Copy the challenge's secret to /etc/neuco-worker/NAME/credentials/challenge.secret"
         if key == "challenge.secret"
-        else f"Pass it to the service with `sudo neuco-challenge NAME credential {path.name}`"
+        else f"Pass it to the service with `sudo neuco-challenge NAME credential {shlex.quote(path.name)}`"
     )
     raise _missing(
         f"{key} names the systemd credential {path.name}, which is missing or empty.",
@@ -116,7 +117,7 @@ def read_challenge_secret(path: Path) -> bytes:
     if not _handed_over(path) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise OrganizerError(
             f"{path} can be read by other users, who would then know every split.",
-            cure=f"Run: chmod 600 {path}",
+            cure=f"Run: chmod 600 {shlex.quote(str(path))}",
             code="secret.mode",
         )
     try:

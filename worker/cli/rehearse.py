@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 import tempfile
@@ -182,6 +183,7 @@ def demo(
     entry = [entry for entry in last.entries if entry["rank"] is not None][-1]
     receipt = folder.answer(last.codename, entry["submission"])
     program = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
+    command = shlex.join([program, "verify", "--receipt", str(receipt), str(folder.repository)])
     console.print(
         f"""
 Leaderboard:     {path / "leaderboard" / "README.md"}
@@ -193,6 +195,6 @@ Verdict:         {rehearsal.verified[-1]}
 
 The hidden tasks are now published; the web page shows them. Next, {entry["team"]}, who came last, can check the result with the receipt:
 
-  {program} verify --receipt {receipt} {folder.repository}""",
+  {command}""",
         markup=False,
     )

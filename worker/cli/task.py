@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -80,7 +81,9 @@ def new(
     (folder / "labels.csv").write_bytes(labels.read_bytes())
     text = TEMPLATE.format(identifier=folder.name, type=chosen)
     (folder / "task.yaml").write_text(text, "utf-8")
-    print(f"Made {folder}. Fill in {folder / 'task.yaml'}, then run: neuco-worker task check {folder}")
+    print(
+        f"Made {folder}. Fill in {folder / 'task.yaml'}, then run: neuco-worker task check {shlex.quote(str(folder))}"
+    )
 
 
 @task.command()

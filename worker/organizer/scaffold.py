@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -159,8 +160,8 @@ def pack_bundle(directory: Path, configuration: Configuration | None = None, *, 
         fresh.unlink()
         raise OrganizerError(
             f"The bundle would not work: {' '.join(faults)}",
-            cure=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {directory}. Without that folder, it makes"
-            " a new one.",
+            cure=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {shlex.quote(str(directory))}."
+            " Without that folder, it makes a new one.",
             code="bundle.invalid",
         )
     fresh.replace(target)

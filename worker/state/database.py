@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -120,7 +121,7 @@ def damaged(file: Path, reason: str) -> InfrastructureError:
     return InfrastructureError(
         f"The state database {file} is damaged ({reason}).",
         cure="Stop the worker and restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`."
-        f" {SINCE_BACKUP} Without a backup, `sqlite3 {file} .recover` saves what can still be read.",
+        f" {SINCE_BACKUP} Without a backup, `sqlite3 {shlex.quote(str(file))} .recover` saves what can still be read.",
         code="state.damaged",
     )
 

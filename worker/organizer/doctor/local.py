@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Iterator
@@ -108,7 +109,7 @@ def versioned(challenge: Challenge) -> Iterator[Finding]:
         if _tracked(path):
             yield fail(
                 f"git tracks {path}, so the next push would publish it.",
-                f"Run: git rm -r --cached {path.name}, add it to .gitignore, and replace it if it was ever pushed.",
+                f"Run: git rm -r --cached {shlex.quote(path.name)}, add it to .gitignore, and replace it if it was ever pushed.",
             )
 
 
@@ -119,7 +120,7 @@ def readable(challenge: Challenge) -> Iterator[Finding]:
         if folder.is_dir() and _open_to_others(folder, challenge.base):
             yield warn(
                 f"Every user of this machine can read the label files in {folder}.",
-                f"Run: chmod -R o-rwx {folder}",
+                f"Run: chmod -R o-rwx {shlex.quote(str(folder))}",
             )
     for key, reference in configuration.references().items():
         path = challenge.base / Path(reference.removeprefix("file:")).expanduser()
@@ -129,7 +130,8 @@ def readable(challenge: Challenge) -> Iterator[Finding]:
             and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
         ):
             yield fail(
-                f"{path}, which {key} points to, can be read by other users.", f"Run: chmod 600 {path}"
+                f"{path}, which {key} points to, can be read by other users.",
+                f"Run: chmod 600 {shlex.quote(str(path))}",
             )
 
 
@@ -190,7 +192,7 @@ def state(challenge: Challenge) -> Iterator[Finding]:
     if folder.is_dir() and folder.stat().st_mode & stat.S_IRWXO:
         yield fail(
             f"Every user of this machine can look into {folder}, where submissions and fold scores are kept.",
-            f"Run: chmod 700 {folder}",
+            f"Run: chmod 700 {shlex.quote(str(folder))}",
         )
     with challenge.state():
         pass  # a database that cannot be opened is an error

@@ -6,6 +6,7 @@ Labels are never shown, only lines, counts and names, which are the organizer's 
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,9 +46,10 @@ def in_order(files: Files) -> Iterator[Finding]:
     for codename, ids in files.ids.items():
         if list(ids) != sorted(ids, key=str.encode):
             path = files.configuration.path(files.configuration.phases[codename].ids)
+            quoted = shlex.quote(str(path))
             yield fail(
                 f"{path} is not sorted. Ids in the order of the label files show participants which samples belong to one task.",
-                f"Run: LC_ALL=C sort -u -o {path} {path}",
+                f"Run: LC_ALL=C sort -u -o {quoted} {quoted}",
             )
 
 

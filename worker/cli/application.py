@@ -122,10 +122,6 @@ def guarded(arguments: list[str]) -> int:
         return run_command(program, arguments)
     except NeucoError as error:
         return _ended(error, arguments)
-    except BrokenPipeError:
-        # the reader, such as a pager or head, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except Exception as error:
         if os.environ.get("NEUCO_WORKER_TRACEBACK"):
             raise

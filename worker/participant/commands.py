@@ -5,9 +5,12 @@ Participants who install nothing else run them as ``neuco-check``.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import errno
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -198,6 +201,8 @@ def _show(embeddings: Embeddings, wanted: Asked) -> None:
 
 INTERRUPTED = 130
 """Exit code with which typer ends after Ctrl-C."""
+UNWRITABLE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Errors of an output that takes no more: its reader has ended, or a disk, a quota or a file's limit is full."""
 
 app = typer.Typer(
     name="neuco-check",
@@ -224,11 +229,34 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
     """Run a command and return its exit status; wrong usage is reported here.
 
     Raises:
-        NeucoError: If the command ended with it.
+        NeucoError: If the command ended with it, or its output cannot be written.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal need not have every character
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="replace")
+    try:
+        status = _status(program, arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in UNWRITABLE or sys.stdout is None:
+            raise
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        # Otherwise Python writes what is left when it ends, and fails again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader, such as a pager or head, has ended
+            return 1
+        place = f"{error.filename} cannot" if error.filename else "The output of the command cannot"
+        raise InfrastructureError(
+            f"{place} be written: {error.strerror}.",
+            cure="Free space, or write to another disk, and run the command again.",
+            code="output.unwritable",
+        ) from error
+    return status
+
+
+def _status(program: Callable[..., Any], arguments: list[str]) -> int:
     try:
         status = int(program(arguments, standalone_mode=False) or 0)
         if status != INTERRUPTED:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 import typer
@@ -16,7 +18,6 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.terminal import shown
 from worker.cli import guarded, program
 from worker.cli.application import SECTIONS
-from worker.participant.commands import run
 
 
 def paths(group: typer.core.TyperGroup, *above: str) -> Iterator[tuple[str, ...]]:
@@ -53,14 +54,68 @@ def test_help_of_every_command(
     assert [text for text in texts if text.replace("`", "") not in page] == []
 
 
-def test_a_terminal_gets_the_numbers_of_characters_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+PROGRAMS = {"neuco-worker": "worker.cli", "neuco-check": "worker.participant.commands"}
+SMALL = "model,a,b\ngrün ✓,1,2\nrot,2,1\n"
+
+
+def ended(
+    name: str, *words: str, cwd: Path, stdout: int | IO[str], **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own, with additional variables."""
+    code = f"import sys; from {PROGRAMS[name]} import main; sys.argv[0] = {name!r}; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=cwd,
+        env=os.environ | {"NO_COLOR": "1"} | more,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        encoding="latin-1",
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("latin-1", "grün ?"), ("ascii", "gr?n ?")])
+def test_a_terminal_shows_a_question_mark_for_what_it_lacks(
+    tmp_path: Path, encoding: str, shown: str
+) -> None:
     """A terminal that is not in UTF-8 does not stop a command."""
-    output, app = io.TextIOWrapper(io.BytesIO(), encoding="latin-1"), typer.Typer()
-    app.command()(lambda: typer.echo("✓ ü"))
-    monkeypatch.setattr(sys, "stdout", output)
-    assert run(typer.main.get_command(app), []) == 0
-    output.seek(0)
-    assert output.read() == "\\u2713 ü\n"
+    (tmp_path / "table.csv").write_text(SMALL, encoding="utf-8")
+    command = ended(
+        "neuco-worker", "rank", "table.csv", cwd=tmp_path, stdout=subprocess.PIPE, PYTHONIOENCODING=encoding
+    )
+    assert (command.returncode, command.stderr) == (0, "")
+    assert f" {shown} " in command.stdout
+    command = ended(
+        "neuco-check", "validate", "✓", cwd=tmp_path, stdout=subprocess.PIPE, PYTHONIOENCODING=encoding
+    )
+    assert command.returncode == 2
+    assert "does not exist" in command.stderr
+
+
+COUNT = ("template", "new.csv", "--ids", "ids.txt", "--dim", "4")
+
+
+@pytest.mark.parametrize(("name", "words"), [("neuco-worker", ("rank", "table.csv")), ("neuco-check", COUNT)])
+def test_output_that_cannot_be_written(tmp_path: Path, name: str, words: tuple[str, ...]) -> None:
+    """A full disk ends a command with a sentence; a reader that has ended, such as head, without one."""
+    (tmp_path / "table.csv").write_text(SMALL, encoding="utf-8")
+    (tmp_path / "ids.txt").write_text("a\nb\n")
+    with Path("/dev/full").open("w") as full:
+        command = ended(name, *words, cwd=tmp_path, stdout=full)
+    assert command.returncode == 1
+    assert command.stderr == (
+        f"{name}: The output of the command cannot be written: No space left on device.\n"
+        "  Free space, or write to another disk, and run the command again.\n"
+    )
+    (tmp_path / "new.csv").unlink(missing_ok=True)
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        command = ended(name, *words, cwd=tmp_path, stdout=write)
+    finally:
+        os.close(write)
+    assert (command.returncode, command.stderr) == (1, "")
 
 
 def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,17 @@
 numba reads its cache directory when it is imported. With ``cache=True`` it raises at decoration if it cannot write there, for example under
 systemd's ``DynamicUser``. So this module looks for a writable directory before the import; without one, each process compiles everything
 for itself (a few seconds).
+
+A power failure or a full disk can damage the cache, and numba fails on what it cannot read. So each file of code begins with its hash, and
+a function whose files cannot be read is compiled again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
+import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -64,12 +69,44 @@ def _digest() -> str:
 DIRECTORY = cache_directory()
 
 import numba  # noqa: E402 - after the choice of the directory
-from numba.core import config  # noqa: E402
+from numba.core import caching, config  # noqa: E402
 
 if DIRECTORY is not None:
     config.CACHE_DIR = str(DIRECTORY)  # type: ignore[attr-defined]
 
 _njit: Callable[..., Any] = numba.njit
+_NumbaFiles: Any = caching.IndexDataCacheFile
+
+
+class _CacheFiles(_NumbaFiles):  # type: ignore[misc]
+    """The cached code of one function: an index, and a file for each signature."""
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return dict(super()._load_index())
+        except Exception:  # noqa: BLE001 - pickle raises anything
+            self._remove(self._index_name)
+            return {}
+
+    def _save_data(self, name: str, data: object) -> None:
+        code = self._dump(data)
+        with self._open_for_write(str(Path(self._cache_path, name))) as file:
+            file.write(hashlib.sha256(code).digest() + code)
+
+    def _load_data(self, name: str) -> object:
+        content = Path(self._cache_path, name).read_bytes()
+        size = hashlib.sha256().digest_size
+        if hashlib.sha256(content[size:]).digest() != content[:size]:
+            self._remove(name)
+            raise FileNotFoundError  # numba compiles the function again
+        return pickle.loads(content[size:])  # noqa: S301 - our own
+
+    def _remove(self, name: str) -> None:
+        damaged = Path(self._cache_path, name)
+        damaged.unlink(missing_ok=True)
+        logging.getLogger("scoring").warning(
+            "The file %s with compiled code is damaged, so its function is compiled again.", damaged
+        )
 
 
 def compiled(function: Function) -> Function:
@@ -79,5 +116,11 @@ def compiled(function: Function) -> Function:
     compiler optimizes a loop. :mod:`scoring.kernel.simd` makes it fast nevertheless.
     """
     options = {"nogil": True, "error_model": "numpy", "boundscheck": False, "cache": DIRECTORY is not None}
-    result: Function = _njit(**options)(function)
+    dispatcher = _njit(**options)(function)
+    if DIRECTORY is not None:
+        cache = dispatcher._cache
+        cache._cache_file = _CacheFiles(
+            cache.cache_path, cache._impl.filename_base, cache._impl.locator.get_source_stamp()
+        )
+    result: Function = dispatcher
     return result

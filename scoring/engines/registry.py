@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,15 +80,11 @@ class Warmth:
 
 
 def warm() -> Warmth:
-    """Score a tiny unit, which compiles and caches everything that scoring calls.
-
-    A power failure can leave empty files in the cache, and numba fails on them, so they are removed first.
-    """
+    """Score a tiny unit, which compiles and caches everything that scoring calls."""
     started = time.perf_counter()
     from scoring.jit import DIRECTORY
     from scoring.randomness.fold_draws import draw_folds
 
-    remove_empty(DIRECTORY)
     samples, seeds = 20, np.array([1], dtype=np.uint32)
     rows = np.random.RandomState(0).standard_normal((samples, 4)).astype(np.float32)
     moments(rows)
@@ -105,11 +100,3 @@ def warm() -> Warmth:
     )
     draw_folds(seeds, seeds, rows=samples, tested=2, dim=4, epochs=1)
     return Warmth(directory=DIRECTORY, seconds=time.perf_counter() - started)
-
-
-def remove_empty(directory: Path | None) -> None:
-    """Remove the empty files of a cache; a file that another process is writing has another suffix."""
-    for path in [] if directory is None else [*directory.rglob("*.nbi"), *directory.rglob("*.nbc")]:
-        with contextlib.suppress(FileNotFoundError):  # another process does the same
-            if path.stat().st_size == 0:
-                path.unlink()

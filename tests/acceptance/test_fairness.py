@@ -75,7 +75,9 @@ def test_a_phase_without_a_commitment_is_a_lie(fair: Fair) -> None:
         changed = with_file(repository, "index.html", page[:end] + forged + page[end:])
         final = json.dumps(document | {"phase": "final"}).encode()
         changed = with_file(changed, "leaderboard/final.json", final)
-        assert {verdict.phase for verdict in verdicts(changed) if verdict.worth is Worth.CONTRADICTED} == {"final"}
+        assert {verdict.phase for verdict in verdicts(changed) if verdict.worth is Worth.CONTRADICTED} == {
+            "final"
+        }
 
 
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:

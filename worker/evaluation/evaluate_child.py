@@ -112,7 +112,7 @@ def main(order: Order, say: Callable[..., None]) -> Result:
         "content_hash": embeddings.content_hash,
         "notes": list(embeddings.notes),
         "zarr_suffix_removed": embeddings.zarr_suffix_removed,
-        "scorecard": None if skipped else _score(order, embeddings),
+        "scorecard": None if skipped else _score(order, embeddings, say),
         "parts": _keep(embeddings, Path(order["keep"])) if "keep" in order else [],
     }
 
@@ -124,7 +124,12 @@ def _keep(embeddings: Embeddings, folder: Path) -> list[str]:
     return write_parts(canonical_parts(embeddings.ids, embeddings.matrix), embeddings.content_hash, folder)
 
 
-def _score(order: Order, embeddings: Embeddings) -> dict[str, object]:
+def _score(order: Order, embeddings: Embeddings, say: Callable[..., None]) -> dict[str, object]:
+    import logging  # numba needs it too
+
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: say(kind="log", sentence=record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("scoring").addHandler(handler)
     # numba would import it, for functions that the kernel does not use: a sixth of the time of a small file.
     sys.modules["scipy"] = None  # type: ignore[assignment]
     from scoring.engines import make_engine

@@ -239,6 +239,8 @@ class ChildRunner:
             elif kind == "error":
                 ran_out = message.get("family") == "memory"
                 performance.error = OverLimit(Outcome.MEMORY) if ran_out else read_error(message)
+            elif kind == "log":
+                self._log.warning(message["sentence"], event_key=f"{performance.act.name}.log")
             else:
                 performance.act.progress(message)
         return moved

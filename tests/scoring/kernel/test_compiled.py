@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from scoring.jit import DIRECTORY
+import pytest
 
 SCRIPT = """
 import json
@@ -20,8 +20,8 @@ print(json.dumps({"directory": jit.DIRECTORY and str(jit.DIRECTORY), "f1": ratio
 """
 
 
-def run(**environment: str) -> dict:
-    """Compile one function in a fresh process and say where it is kept."""
+def run(**environment: str) -> tuple[dict, str]:
+    """Compile one function in a fresh process; return where it is kept and what it gives, and what was logged."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -34,50 +34,50 @@ def run(**environment: str) -> dict:
         text=True,
         check=True,
     )
-    return json.loads(answer.stdout)
+    return json.loads(answer.stdout), answer.stderr
 
 
 def test_it_compiles_without_a_writable_folder(tmp_path: Path) -> None:
     """If every candidate is a file, code is compiled for this process only."""
     blocker = tmp_path / "blocker"
     blocker.touch()
-    made = run(HOME=str(blocker), XDG_CACHE_HOME=str(blocker))
+    made, _ = run(HOME=str(blocker), XDG_CACHE_HOME=str(blocker))
     assert made == {"directory": None, "f1": 6 / 9}
 
 
 def test_the_service_managers_directory_is_used_and_private(tmp_path: Path) -> None:
     """Under systemd the cache is in CacheDirectory, readable only for its owner."""
-    directory = Path(run(CACHE_DIRECTORY=str(tmp_path), HOME="/nonexistent")["directory"])
+    made, _ = run(CACHE_DIRECTORY=str(tmp_path), HOME="/nonexistent")
+    directory = Path(made["directory"])
     assert directory.is_relative_to(tmp_path)
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert list(directory.rglob("*.nbc"))
 
 
-COMPILE = "from scoring.engines.registry import warm; print(warm().directory)"
+def zeros_within(content: bytes) -> bytes:
+    """Return a file of which a block never reached the disk."""
+    return content[: len(content) // 2] + bytes(64) + content[len(content) // 2 + 64 :]
 
 
-def compile_all(cache: Path) -> Path:
-    """Compile in a process of its own with a cache folder, and return where the code is."""
-    done = subprocess.run(
-        [sys.executable, "-c", COMPILE],
-        env=os.environ | {"NUMBA_CACHE_DIR": str(cache)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return Path(done.stdout.strip())
-
-
-def test_empty_files_are_compiled_again(tmp_path: Path) -> None:
-    """An empty index and an empty code file are replaced; numba alone would fail on both."""
-    assert DIRECTORY is not None
-    directory = tmp_path / compile_all(DIRECTORY.parent).name
-    shutil.copytree(DIRECTORY, directory)
-    index = min(directory.rglob("*.nbi"))
-    code = max(directory.rglob("*.nbc"))
-    assert index.stem.split("-")[0] != code.stem.split("-")[0]
-    index.write_bytes(b"")
-    code.write_bytes(b"")
-    assert compile_all(tmp_path) == directory
-    assert all(path.stat().st_size > 0 for path in directory.rglob("*.nb?"))
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        ("nbi", lambda _: b""),
+        ("nbi", lambda content: bytes(len(content))),
+        ("nbc", lambda content: content[:-10]),
+        ("nbc", zeros_within),
+    ],
+    ids=["empty index", "index of zeros", "code cut off", "zeros within code"],
+)
+def test_a_damaged_file_is_named_and_made_again_once(
+    tmp_path: Path, kind: str, damage: Callable[[bytes], bytes]
+) -> None:
+    """An index or a file of code that did not reach the disk whole is replaced; numba alone would fail on it, or run it."""
+    whole, told = run(NUMBA_CACHE_DIR=str(tmp_path))
+    assert told == ""
+    [path] = tmp_path.rglob(f"*.{kind}")
+    path.write_bytes(damage(path.read_bytes()))
+    again, told = run(NUMBA_CACHE_DIR=str(tmp_path))
+    assert again == whole
+    assert told == f"The file {path} with compiled code is damaged, so its function is compiled again.\n"
+    assert run(NUMBA_CACHE_DIR=str(tmp_path)) == (whole, "")

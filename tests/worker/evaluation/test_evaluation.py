@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,6 +67,24 @@ def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
         assert (child.ended(), list(child.messages())) == (1, [])
         assert "KeyError" in child.errors()
     assert not (tmp_path / "child").exists()
+
+
+def test_damaged_compiled_code_ends_no_evaluation(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a power failure, the submission is scored all the same, without an alert, and the log names the file once."""
+    cache = harness.folder / "numba"
+    shutil.copytree(os.environ["NUMBA_CACHE_DIR"], cache)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    damaged = [*cache.rglob("train.train_fold-*.nbc")]
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:-100])
+    with harness.worker() as worker:
+        for value in (NEW, NEW + 1):
+            worker.finish(harness.submit("A", embeddings(value)))
+        assert worker.alerts() == set()
+    told = capsys.readouterr().out
+    assert [told.count(str(path)) for path in damaged if str(path) in told] == [1]
 
 
 def test_a_child_has_low_priority_and_sees_no_secret(

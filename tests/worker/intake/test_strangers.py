@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -32,6 +33,19 @@ STOPS: tuple[dict[str, Any], ...] = (
 ANSWERS = ("status", *FILES[2:], "started_at", "completed_at", "stdout_file", "stderr_file")
 """What our answer writes."""
 TOLD = {"facts.changed", "submission.set_back"}
+
+
+def answer(harness: Harness, method: str, pk: int, **words: Any) -> None:
+    """Answer a submission as the worker does, in the address of a stranger's own challenge."""
+    address = (
+        f"{harness.evalai.url}/api/jobs/challenge/{harness.evalai.world.elsewhere.pk}/update_submission/"
+    )
+    headers = {"Authorization": f"Bearer {harness.evalai.token('otherhost')}"}
+    body = {"submission": pk, "challenge_phase": harness.evalai.phase_pk("dev"), "stderr": "", "metadata": ""}
+    accuracies = {"split": "dev_split", "show_to_participant": True, "accuracies": {"q_mean": 99.0}}
+    body |= {"stdout": "forged", "result": json.dumps([accuracies])}
+    answered = requests.request(method, address, headers=headers, json=body | words, timeout=60)
+    assert answered.status_code == 200, answered.text
 
 
 def write(harness: Harness, user: str, pk: int, **body: Any) -> None:
@@ -69,6 +83,37 @@ def seen(harness: Harness, *pks: int) -> dict[str, Any]:
     page = {"board": harness.boards(), "readme": harness.published("README.md")}
     answered = {(post["status"], post["stdout"]) for pk in pks for post in harness.posts(pk)}
     return {**page, "answers": answered}
+
+
+@pytest.mark.parametrize(
+    "words", [*(("PUT", status) for status in ("finished", "failed", "cancelled")), ("PATCH", "running")]
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_an_answer_by_a_stranger_is_replaced(
+    harness: Harness, worker: StepWorker, words: tuple[str, str], late: bool
+) -> None:
+    """Before ours or after it: what the participant reads in the end is ours, at once or after the command that the notice names."""
+    method, status = words
+    pk = harness.submit("Rival", embeddings(1, noise=1.0))
+    worker.drive(None if late else lambda: worker.states().get(pk) not in (None, State.RECEIVED))
+    if late:
+        worker.advance(3600)  # the worker has seen where EvalAI keeps its answer
+    else:
+        worker.clock.advance(10)  # so that it is read before it is scored
+    answer(harness, method, pk, submission_status=status)
+    other = harness.submit("Other", embeddings(2, noise=1.0))
+    worker.drive()
+    worker.advance(3600)
+    alerts = worker.alerts() & TOLD
+    if alerts:
+        (code,) = alerts
+        assert f"challenge retry {pk}`" in worker.alert(code)
+        assert harness.command("challenge", "retry", str(pk)).returncode == 0
+        worker.drive()
+        worker.advance(3600)
+    assert {harness.status(each) for each in (pk, other)} == {"finished"}
+    assert harness.stdout(pk)["status"] == "completed"
+    assert (set(harness.teams()), worker.alerts()) == ({"Rival", "Other"}, set())
 
 
 @pytest.mark.parametrize("last", STOPS, ids=str)

@@ -17,8 +17,10 @@ import subprocess
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from leaderboard.git.remote import CloneDamaged, Remote, sort_fault
+from scoring.documents import is_loopback
 from scoring.errors import Cancelled, InfrastructureError
 
 FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options")
@@ -190,6 +192,8 @@ class GitProcess:
                 "NEUCO_GIT_SCHEME": self.remote.protocol,
                 "NEUCO_GIT_HOST": self.remote.host,
             }
+        if is_loopback(urlsplit(f"//{self.remote.host}").hostname):
+            environment["no_proxy"] = "*"
         if network and self.remote.protocol == "ssh":
             environment |= {"GIT_SSH_COMMAND": shlex.join(self._ssh()), "GIT_SSH_VARIANT": "ssh"}
         return environment

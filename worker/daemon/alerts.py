@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-import requests
-
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.evalai import Retry
-from worker.runtime import USER_AGENT, Runner, UnrecordedAct
+from worker.runtime import Runner, UnrecordedAct
+from worker.runtime.http import Session
 from worker.state import Alert, alert_code
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
@@ -159,14 +158,14 @@ def send(configuration: Configuration, text: str, code: str) -> str:
     """
     url = configuration.secret(configuration.alerts.webhook or "", "alerts.webhook")
     try:
-        answer = requests.post(
-            url.get_secret_value(),
-            json={"text": f"[{configuration.challenge.title}] {text} ({code})"},
-            headers={"User-Agent": USER_AGENT},
-            timeout=TIMEOUT_S,
-            allow_redirects=False,
-        )
-    except requests.RequestException as error:
+        with Session() as session:
+            answer = session.post(
+                url.get_secret_value(),
+                json={"text": f"[{configuration.challenge.title}] {text} ({code})"},
+                timeout=TIMEOUT_S,
+                allow_redirects=False,
+            )
+    except OSError as error:  # the library's own errors, and those of files that it opens
         raise InfrastructureError(
             f"The alert webhook cannot be reached ({type(error).__name__}).",
             cure="Check alerts.webhook, and whether a firewall blocks connections to it.",

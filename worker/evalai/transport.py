@@ -19,7 +19,7 @@ from requests.auth import AuthBase
 from scoring.documents import is_loopback
 from scoring.errors import NeucoError, OrganizerError
 from worker.evalai.errors import Unreachable, failure, parse
-from worker.runtime import USER_AGENT
+from worker.runtime.http import Session
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes long
@@ -45,7 +45,7 @@ class Transport:
         self.server = checked_server(server)
         self.expiry = token_expiry(token)
         self._auth = _TokenAuth(token)
-        self._session = session or requests.Session()
+        self._session = session or Session()
         self._timeout_s = timeout_s
         self._clock = clock
         self.calls = 0
@@ -85,7 +85,7 @@ class Transport:
                 self.server + path,
                 json=body,
                 auth=self._auth,
-                headers={"Accept": "application/json", "User-Agent": USER_AGENT},
+                headers={"Accept": "application/json"},
                 timeout=self._timeout_s,
                 allow_redirects=False,
             )

@@ -15,7 +15,7 @@ import urllib3
 from scoring.documents import is_loopback
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.inputs.limits import too_large
-from worker.runtime import USER_AGENT
+from worker.runtime.http import Session, no_credentials
 
 CHUNK = 1 << 18  # bytes
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -126,14 +126,17 @@ def _transfer(
     hashed, size = hashlib.sha256(), 0
     error: NeucoError | None
     try:
-        with requests.get(
-            url,
-            stream=True,
-            allow_redirects=False,
-            timeout=(min(10.0, timeout_s), timeout_s),
-            headers={"Accept-Encoding": "identity", "User-Agent": USER_AGENT},
-            auth=_no_credentials,
-        ) as response:
+        with (
+            Session() as session,
+            session.get(
+                url,
+                stream=True,
+                allow_redirects=False,
+                timeout=(min(10.0, timeout_s), timeout_s),
+                headers={"Accept-Encoding": "identity"},
+                auth=no_credentials,
+            ) as response,
+        ):
             error, length = _refusal(response), _length(response)
             if length is not None and length > max_bytes:
                 error = error or too_large(max_bytes)
@@ -167,11 +170,6 @@ def _refusal(response: requests.Response) -> NeucoError | None:
             code="download.redirected",
         )
     return None if status == 200 else _broken(f"The file store answered HTTP {status}.")
-
-
-def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    request.headers.pop("Authorization", None)
-    return request
 
 
 def _length(response: requests.Response) -> int | None:

@@ -4,7 +4,7 @@ The stage (:class:`Publishing`) decides which act is next: new boards are made a
 step with what is stored.
 """
 
-from worker.publishing.beacon import DRAWS, BeaconFetcher, ask, drand_session
+from worker.publishing.beacon import DRAWS, BeaconFetcher, ask
 from worker.publishing.pushing import publisher_settings
 from worker.publishing.stage import Publishing
 
@@ -14,7 +14,6 @@ __all__ = [
     "Publishing",
     "ask",
     "boards",
-    "drand_session",
     "files_branch",
     "publisher_settings",
     "pushing",

@@ -20,7 +20,8 @@ from worker.fairness import commitments, draws
 from worker.fairness.commitments import commit
 from worker.fairness.drand import Chain, is_signed
 from worker.fairness.draws import Draw
-from worker.runtime import USER_AGENT, Act, Runner
+from worker.runtime import Act, Runner
+from worker.runtime.http import Session, no_credentials
 from worker.state import Transaction
 
 UNREACHABLE = "beacon.unreachable"
@@ -91,14 +92,6 @@ class FetchRound(Act[requests.Session, str]):
         self._context.report(tx, UNREACHABLE, error, now=now)
 
 
-def drand_session() -> requests.Session:
-    """Return a session for drand's servers that ignores proxies and credentials of the environment."""
-    session = requests.Session()
-    session.trust_env = False
-    session.headers["User-Agent"] = USER_AGENT
-    return session
-
-
 def ask(session: requests.Session, server: str, chain: Chain, number: int | str) -> str | None:
     """Return the signature of a round, or of the "latest" one, as a server gives it, unchecked; None if it gives none."""
     try:
@@ -106,6 +99,7 @@ def ask(session: requests.Session, server: str, chain: Chain, number: int | str)
             f"{server.rstrip('/')}/{chain.hash}/public/{number}",
             timeout=TIME_OUT_S,
             allow_redirects=False,
+            auth=no_credentials,
             stream=True,
         ) as response:
             response.raise_for_status()
@@ -130,7 +124,7 @@ class BeaconFetcher:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._session = drand_session()
+        self._session = Session()
         self._runner: Runner[requests.Session] = Runner(
             "drand", context.store, wake=context.wake, checkpoint=context.checkpoint
         )

@@ -1,10 +1,8 @@
 """External effects: acts, and the runners that perform them outside the main loop."""
 
-from worker import __version__
 from worker.runtime.acts import Act, Ended, NotDue, Result, Runner, UnrecordedAct
 
 __all__ = [
-    "USER_AGENT",
     "Act",
     "Ended",
     "NotDue",
@@ -13,8 +11,6 @@ __all__ = [
     "UnrecordedAct",
     "child",
     "child_acts",
+    "http",
     "storage",
 ]
-
-USER_AGENT = f"neuco-worker/{__version__}"
-"""What operators of servers see of the software that sends a request."""

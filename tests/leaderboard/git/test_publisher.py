@@ -323,12 +323,15 @@ def seen_in_processes(text: str) -> bool:
     return False
 
 
-def test_smart_http_with_a_token(board: Board, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_smart_http_with_a_token(
+    board: Board, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pushes over authenticated HTTP succeed, with and without a user in the address, and the token appears nowhere.
 
     Wrong and missing tokens, a repository that is not there and a server that is not there have errors of their own.
     """
     leaks: list[bool] = []
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # which is not used on loopback
     with caplog.at_level("DEBUG"), serve(tmp_path, TOKEN) as server:
         server.on_request = lambda: leaks.append(seen_in_processes(TOKEN))
         address = f"{server.url}/remote.git"

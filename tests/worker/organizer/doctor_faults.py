@@ -340,6 +340,13 @@ def _other_default_branch(challenge: FaultyChallenge) -> None:
 
 
 NOBODY = "http://127.0.0.1:9"  # where nobody listens
+
+
+def _unreachable_proxy(challenge: FaultyChallenge) -> None:
+    challenge.monkeypatch.setenv("HTTPS_PROXY", NOBODY)
+    challenge.change({"fairness": {"drand_servers": ["https://drand.example"]}})
+
+
 FAULTS: dict[str, Fault] = {
     "configuration.file": (FAIL, changing(evalai={"pol_every": 3})),
     "configuration.placeholders": (FAIL, changing(evalai={"queue": EXAMPLE_QUEUE})),
@@ -387,6 +394,7 @@ FAULTS: dict[str, Fault] = {
         WARN,
         lambda challenge: challenge.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache"),
     ),
+    "machine.proxies": (FAIL, _unreachable_proxy),
     "records.same": (WARN, _recorded(relabeled(lambda rows: rows[1:]))),
 }
 """Check to the fault that proves it."""

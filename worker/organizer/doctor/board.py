@@ -1,4 +1,4 @@
-"""Checks of the leaderboard's repository, the alerts and the public random value; nothing is pushed and nothing is posted."""
+"""Checks of the leaderboard's repository, alerts, public random value and proxies; nothing is pushed and nothing is posted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from worker.fairness.draws import CHOOSE_DRAND, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge, Repository, check_git
-from worker.publishing import ask, drand_session
+from worker.publishing import ask
 from worker.publishing.pushing import last_commit
+from worker.runtime.http import Session, proxy_of
 from worker.state import LOG_UNSEEN
 
 CONNECT_S = 5.0
@@ -85,6 +86,8 @@ def webhook(challenge: Challenge) -> Iterator[Finding]:
             "The address of the alert webhook does not begin with https://.", "Copy the whole address."
         )
         return
+    if proxy_of(address.geturl()):
+        return  # another check connects to it
     try:
         place = (address.hostname or "", address.port or (443 if address.scheme == "https" else 80))
         socket.create_connection(place, timeout=CONNECT_S).close()
@@ -114,7 +117,35 @@ def drand(challenge: Challenge) -> Iterator[Finding]:
     if fairness.beacon == "none":
         return
     chain = drand_chain(challenge.configuration)
-    with drand_session() as session:
+    with Session() as session:
         answering = [server for server in fairness.drand_servers if ask(session, server, chain, "latest")]
     if not answering:
         yield fail(f"No server of {chain.name} answers, so no phase could begin.")
+
+
+def proxies(challenge: Challenge) -> Iterator[Finding]:
+    """Say what goes through which proxy, and connect to each."""
+    configuration = challenge.configuration
+    addresses = {
+        "EvalAI": [configuration.evalai.server],
+        "files of submissions": [f"https://{host}" for host in configuration.evalai.media_hosts],
+        "drand": [] if configuration.fairness.beacon == "none" else configuration.fairness.drand_servers,
+        "pushes": re.findall(r"^https?://.+", configuration.repository_url),
+    }
+    if (reference := configuration.alerts.webhook) is not None:
+        addresses["alerts"] = [configuration.secret(reference, "alerts.webhook").get_secret_value()]
+    uses: dict[str, list[str]] = {}
+    for what, asked in addresses.items():
+        for proxy in dict.fromkeys(map(proxy_of, asked)):
+            uses.setdefault(proxy, []).append(what)
+    direct = uses.pop("", [])
+    for proxy, through in uses.items():
+        yield note(f"Through the proxy {proxy}: {', '.join(through)}.")
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        try:
+            place = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+            socket.create_connection(place, timeout=CONNECT_S).close()
+        except (OSError, ValueError) as error:
+            yield fail(f"The proxy {proxy} does not accept a connection ({type(error).__name__}).")
+    if uses and direct:
+        yield note(f"Without a proxy: {', '.join(direct)}.")

@@ -33,6 +33,7 @@ from worker.organizer.doctor.check import NotChecked
 from worker.organizer.doctor.told import Told
 from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
 from worker.publishing import publisher_settings
+from worker.runtime.http import Session
 from worker.state import Store, Transaction
 
 T = TypeVar("T")
@@ -83,7 +84,7 @@ class Challenge:
         """Return a client of EvalAI, without a call."""
         return make_client(
             self.configuration,
-            session=session or requests.Session(),
+            session=session,
             timeout_s=TIMEOUT_S,
             clock=self.clock,
         )
@@ -268,7 +269,7 @@ def ask_evalai(challenge: Challenge) -> EvalAI:
         with contextlib.suppress(requests.JSONDecodeError, AttributeError):
             seen["stored_at"] = response.json().get("evaluation_script") or seen["stored_at"]
 
-    session = requests.Session()
+    session = Session()
     session.hooks["response"].append(note_answer)
     client = challenge.opened.enter_context(closing(challenge.client(session)))
 

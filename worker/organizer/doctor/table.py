@@ -112,6 +112,13 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         "Set NUMBA_CACHE_DIR to a folder of the user that runs the worker.",
     ),
     Check(
+        "machine.proxies",
+        "Do the proxies that the environment names accept connections?",
+        board.proxies,
+        "Correct HTTPS_PROXY or HTTP_PROXY in the worker's environment, or list hosts that need no proxy in NO_PROXY.",
+        remote=True,
+    ),
+    Check(
         "records.same",
         "Are phases scored as their files and the configuration describe them?",
         local.recorded,

@@ -1,0 +1,90 @@
+"""Requests on loopback use no proxy, whatever the environment says; all others use the one that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from flask import Flask, request
+
+from worker.evalai import Client
+from worker.organizer.rehearsal.practice_draw import practice_chain, served
+from worker.publishing import ask
+from worker.runtime.http import Session, proxy_of
+from worker.sandbox import Listener, Sandbox
+
+GENESIS = 1_700_000_000
+PLACES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+
+
+class Proxy:
+    """A proxy that answers every request itself.
+
+    Attributes:
+        url: Its address.
+        asked: The addresses that it was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        app = Flask("proxy")
+
+        @app.before_request
+        def answer() -> dict[str, str]:
+            self.asked.append(f"{request.host}{request.path} {request.headers.get('Authorization', '')}")
+            return {"signature": "from the proxy"}
+
+        self._listener = Listener(app)
+        self.url = self._listener.url
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._listener.close()
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """The proxy that the environment names for everything."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with closing(Proxy()) as proxy:
+        for name in PLACES:
+            monkeypatch.setenv(name, proxy.url)
+        yield proxy
+
+
+def test_loopback_uses_no_proxy(proxy: Proxy) -> None:
+    """EvalAI's sandbox and a practice draw are reached directly."""
+    with Sandbox() as evalai:
+        settings = {"server": evalai.url, "token": evalai.token("host"), "queue": evalai.queue}
+        with closing(Client(challenge=evalai.challenge, **settings)) as client:
+            assert client.challenge().pk == evalai.challenge
+    chain = practice_chain(genesis=GENESIS)
+    with served(chain) as address, Session() as session:
+        assert ask(session, address, chain, 1) is not None
+    assert proxy.asked == []
+
+
+def test_drand_is_reached_through_the_proxy_without_credentials(
+    proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if a .netrc has some for its server."""
+    (tmp_path / "netrc").write_text("machine drand.example login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    chain = practice_chain(genesis=GENESIS)
+    with Session() as session:
+        assert ask(session, "http://drand.example", chain, 7) == "from the proxy"
+        monkeypatch.setenv("NO_PROXY", "drand.example")
+        monkeypatch.setenv("no_proxy", "drand.example")
+        assert ask(session, "http://drand.example", chain, 8) is None
+    assert proxy.asked == [f"drand.example/{chain.hash}/public/7 "]
+
+
+def test_a_proxy_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address on loopback has none."""
+    for name in PLACES:
+        monkeypatch.setenv(name, "http://me:p@ss@proxy.example:3128")
+    assert proxy_of("https://eval.ai/api/") == "http://proxy.example:3128"
+    assert proxy_of("http://localhost:8000") == proxy_of("http://[::1]:8000") == ""

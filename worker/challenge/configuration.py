@@ -38,6 +38,7 @@ from worker.challenge.sections import (
 )
 
 EXAMPLE_REPOSITORY = "git@github.com:organizer/challenge-supplement.git"  # in config/challenge.yaml
+_PORT = r"([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"  # 1 to 65535
 _ADDRESS = re.compile(
     r"(?:(?P<scheme>https|ssh)://(?:[^@/]*@)?(?P<server>[\w.-]+)(?P<port>:\d+)?/+|(?:[\w.-]+@)?(?P<host>[\w.-]+):)"
     r"(?P<path>(?:[\w.~-]+/)+[\w.~-]+?)(?:\.git)?/*"
@@ -89,7 +90,7 @@ class Configuration(Section):
     alerts: Alerts = Alerts()
     healthz: str | None = Field(
         None,
-        pattern=r"^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$",
+        pattern=rf"^(127\.0\.0\.1|localhost|\[::1\]):{_PORT}$",
         examples=["127.0.0.1:9464"],
         description="Address at which `run` serves `/healthz` for monitoring: `host:port` on loopback, such as `127.0.0.1:9464`.",
     )
@@ -119,8 +120,13 @@ class Configuration(Section):
         return self
 
     def path(self, relative: Path) -> Path:
-        """Resolve a path relative to the file's folder; ``credential:NAME`` is a file that systemd provides."""
-        return secrets.place(str(relative), base=self._base, key="challenge.secret")
+        """Resolve a path relative to the file's folder."""
+        return (self._base / relative.expanduser()).resolve()
+
+    @property
+    def challenge_secret(self) -> Path:
+        """The file of the challenge's secret; ``credential:NAME`` is one that systemd provides."""
+        return secrets.place(str(self.challenge.secret), base=self._base, key="challenge.secret")
 
     @property
     def database_file(self) -> Path | None:

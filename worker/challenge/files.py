@@ -29,7 +29,7 @@ def read_secret(configuration: Configuration) -> bytes:
     Raises:
         OrganizerError: As :func:`worker.challenge.secrets.read_challenge_secret`.
     """
-    return read_challenge_secret(configuration.path(configuration.challenge.secret))
+    return read_challenge_secret(configuration.challenge_secret)
 
 
 def read_phase(

@@ -76,7 +76,7 @@ class EvalAI(Section):
     )
     media_hosts: list[str] = Field(
         [],
-        description="Hosts (`host` or `host:port`), besides the server, that submitted files may come from.",
+        description="Hosts, besides the server, that submitted files may come from: `host` (port 443 only) or `host:port`.",
     )
 
     @field_validator("server")
@@ -91,6 +91,7 @@ class EvalAI(Section):
             or parts.username
         ):
             raise ValueError("must be a URL such as https://eval.ai")
+        _ = parts.port  # raises if there is no such port
         if parts.scheme == "http" and not is_loopback(parts.hostname):
             raise ValueError(
                 "must begin with https:// (http:// is accepted on loopback only: the token would travel in the clear)"

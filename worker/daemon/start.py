@@ -175,7 +175,7 @@ def _secrets(configuration: Configuration) -> list[str]:
     Raises:
         OrganizerError: If one of them is missing or is invalid.
     """
-    secret = configuration.path(configuration.challenge.secret)
+    secret = configuration.challenge_secret
     read_challenge_secret(secret)
     values = [
         configuration.secret(reference, key).get_secret_value()

@@ -131,7 +131,7 @@ def _members(session: OrganizerSession, database: Path) -> Iterator[tuple[Path, 
     """
     configuration = session.configuration
     yield database, "state/worker.db"
-    yield configuration.path(configuration.challenge.secret), "challenge.secret"
+    yield configuration.challenge_secret, "challenge.secret"
     for codename, phase in configuration.phases.items():
         with session.store.read() as tx:
             suffices = has_scores(tx, codename)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.faults import FORMS
+from worker.challenge.files import read_phase
 from worker.challenge.sections import Phase
 
 VALID = """\
@@ -53,6 +54,9 @@ def refused(folder: Path, text: str) -> str:
         ("  dev:", "  my phase:", "FILE: line 7: phases.my phase is not a codename"),
         ("leaderboard:", "scoring: {threads: lots}\nleaderboard:", "scoring.threads is `lots`; it must be 'auto' or a whole number."),
         ("leaderboard:", "healthz: 0.0.0.0:1\nleaderboard:", "`0.0.0.0:1`; it must be written like 127.0.0.1:9464."),
+        ("leaderboard:", "healthz: 127.0.0.1:65536\nleaderboard:", "`127.0.0.1:65536`; it must be written like 127.0.0.1:9464."),
+        ("leaderboard:", "healthz: 127.0.0.1:0\nleaderboard:", "`127.0.0.1:0`; it must be written like 127.0.0.1:9464."),
+        ("challenge: 0", "challenge: 0\n  server: https://x:65536", "FILE: line 5: evalai.server: Port out of range 0-65535."),
         ("leaderboard:", "fairness: {beacon: Lotto@tomorrow}\nleaderboard:", "`Lotto@tomorrow`; it must be 'drand' or 'none'."),
         ("folds: 3", "selection: ladder\n    shown: at_end", "shows no values to climb by"),
         ("folds: 3", "selection: ladder\n    ladder_step: 0.0001", "shows nothing finer than 0.001"),
@@ -91,3 +95,13 @@ def test_only_changed_rules_are_named(tmp_path: Path) -> None:
     (tmp_path / "ladder.yaml").write_text(VALID.replace("folds: 3", "selection: ladder"))
     plain, ladder = (load(tmp_path / name).phases["dev"].rules for name in ("plain.yaml", "ladder.yaml"))
     assert plain.changed(ladder) == ("selection", "ladder_step")
+
+
+def test_only_a_secret_can_be_a_credential(tmp_path: Path) -> None:
+    """A folder that is named like a credential is a folder, so the error is about the tasks and not about the challenge's secret."""
+    (tmp_path / "ids").mkdir()
+    (tmp_path / "ids" / "dev.txt").write_text("a\nb\n")
+    path = tmp_path / "challenge.yaml"
+    path.write_text(VALID.replace("folds: 3", "tasks: credential:dev"))
+    with pytest.raises(OrganizerError, match=r"There is no tasks folder .*/credential:dev"):
+        read_phase(load(path), "dev", bytes(32))

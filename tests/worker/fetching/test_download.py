@@ -153,21 +153,22 @@ def test_no_credentials_are_sent(
     assert "Authorization" not in store.seen[0]
 
 
-ALLOWED = ["eval.ai", "evalai.s3.amazonaws.com", "127.0.0.1:8000", "store.example:8443"]
+ALLOWED = ["eval.ai", "evalai.s3.amazonaws.com", "127.0.0.1:8000", "localhost", "store.example:8443"]
 
 
 @pytest.mark.parametrize(
     "url",
     [
         "https://eval.ai/media/x",
-        "https://EVAL.ai:444/media/x",
+        "https://EVAL.ai:443/media/x",
         "https://evalai.s3.amazonaws.com/media/x?X-Amz-Signature=y",
         "http://127.0.0.1:8000/media/x",
+        "http://localhost:8001/x",
         "https://store.example:8443/x",
     ],
 )
 def test_known_hosts_are_allowed(url: str) -> None:
-    """A host without a port allows any port; a host with a port allows only that port."""
+    """A host without a port allows that of https, and any port of this machine; a host with a port allows only that port."""
     check_address(url, ALLOWED)
 
 
@@ -185,6 +186,9 @@ def test_known_hosts_are_allowed(url: str) -> None:
         "http://127.0.0.1:8001/x",
         "http://169.254.169.254/latest",
         "https://store.example/x",
+        "https://eval.ai:22/x",
+        "https://eval.ai:80/x",
+        "https://localhost:8001/x",
         "https://[::1/x",
         "https://eval.ai:99999/x",
         "//eval.ai/x",

@@ -104,8 +104,8 @@ def secret(challenge: Challenge) -> Iterator[Finding]:
 def versioned(challenge: Challenge) -> Iterator[Finding]:
     """Look for hidden files in a git repository around them."""
     configuration = challenge.configuration
-    hidden = [configuration.challenge.secret, *(phase.tasks for phase in configuration.phases.values())]
-    for path in dict.fromkeys(configuration.path(place) for place in hidden):
+    tasks = (configuration.path(phase.tasks) for phase in configuration.phases.values())
+    for path in dict.fromkeys([configuration.challenge_secret, *tasks]):
         if _tracked(path):
             yield fail(
                 f"git tracks {path}, so the next push would publish it.",

@@ -102,7 +102,7 @@ def prepare(
     token.touch(mode=0o600)
     token.write_text(f"{evalai.token('host')}\n", encoding="utf-8")
     document: dict[str, Any] = configuration.model_dump(mode="json")
-    document["challenge"]["secret"] = str(configuration.path(configuration.challenge.secret))
+    document["challenge"]["secret"] = str(configuration.challenge_secret)
     document["evalai"] |= {
         "server": evalai.url,
         "challenge": evalai.challenge,

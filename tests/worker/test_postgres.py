@@ -67,6 +67,14 @@ def counts(store: Store) -> dict[str, int]:
         return tx.counts()
 
 
+def test_a_server_that_refuses_the_connection_has_its_own_cure() -> None:
+    """The cure is about the server, not about a file."""
+    with closing(leader_lock("postgresql+psycopg://nobody@127.0.0.1:1/none", Path("/"))) as lock:
+        with pytest.raises(InfrastructureError) as refused:
+            lock.take()
+        assert "PostgreSQL server" in refused.value.cure
+
+
 def test_one_leads_until_its_session_ends(postgres: Server) -> None:
     """The lock has one holder; the server releases it with the session, and the holder notices."""
     name, other = postgres.fresh(), postgres.fresh()

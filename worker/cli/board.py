@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -146,8 +147,11 @@ def report(
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for name, content in ((f"{phase}.html", report_page(made)), (f"{phase}.json", text)):
-        (out / name).write_text(content, encoding="utf-8")
-        (out / name).chmod(0o600)
+        (out / name).unlink(missing_ok=True)  # others may have it open
+        with os.fdopen(
+            os.open(out / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as file:
+            file.write(content)
     print(f"Wrote {out / f'{phase}.html'} and {phase}.json. They show hidden tasks: keep them private.")
 
 

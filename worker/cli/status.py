@@ -266,7 +266,8 @@ def _on_hold(state: Status) -> str:
 
 
 def _span(length: timedelta) -> timedelta:
-    return timedelta(seconds=round(length.total_seconds()))
+    """Return a span for people; never a negative one, even if the clock was set back."""
+    return timedelta(seconds=max(0, round(length.total_seconds())))
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:

@@ -110,10 +110,11 @@ def failure(cause: BaseException | None, file: Path | None, reason: str) -> Infr
     """
     if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
         return damaged(file, str(cause))
-    name = "The state database" if file is None else f"The state database {file}"
-    return InfrastructureError(
-        f"{name} failed: {reason}.", cure="Check the disk space and the permissions.", code="state.database"
-    )
+    name, cure = f"The state database {file}", "Check the disk space and the permissions."
+    if file is None:
+        name = "The state database"
+        cure = "Check that the PostgreSQL server in `state` is running, that this machine can reach it, and what its log says."
+    return InfrastructureError(f"{name} failed: {reason}.", cure=cure, code="state.database")
 
 
 def damaged(file: Path, reason: str) -> InfrastructureError:

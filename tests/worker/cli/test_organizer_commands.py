@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,17 @@ def test_a_decision_needs_a_yes_and_a_reason(
         assert [*tx.events()][-1].fields["reason"] == "the end"
 
 
+def test_a_clock_that_was_set_back_makes_no_time_negative(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the worker did at a later time than now was done just now."""
+    worker.clock.advance((datetime.now(UTC) - worker.clock.now()).total_seconds() + 3600)
+    worker.drive()
+    text = printed(harness, capsys, "status")
+    assert "0:00:00 ago" in text
+    assert "-1 day" not in text
+
+
 def test_a_report_names_a_noisy_copy(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -123,7 +135,11 @@ def test_a_report_names_a_noisy_copy(
         document: dict[str, Any] = json.loads((tmp_path / "dev.json").read_text())
         return document
 
-    [copy] = report()["near_copies"]
+    (tmp_path / "dev.json").write_text("{}")
+    with (tmp_path / "dev.json").open() as of_a_stranger:
+        [copy] = report()["near_copies"]
+        assert of_a_stranger.read() == "{}"
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("dev.*")} == {0o600}
     assert [sent["submission"] for sent in copy["submissions"]] == [first, second]
     assert harness.leftovers == []
     worker.daemon.files.remove(str(worker.row(third).file_hash))

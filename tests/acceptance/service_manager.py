@@ -89,7 +89,6 @@ class ServiceManager:
         environment = {
             "PATH": os.environ["PATH"],
             "CREDENTIALS_DIRECTORY": str(credentials),
-            "JOURNAL_STREAM": "1:1",
         }
         environment |= dict(value.split("=", 1) for key, value in pairs if key == "Environment")
         folder = Path(settings["WorkingDirectory"])
@@ -100,6 +99,8 @@ class ServiceManager:
             (self._runtime / f"{unit}.log").open("ab") as log,
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel,
         ):
+            journal = os.fstat(log.fileno())
+            environment["JOURNAL_STREAM"] = f"{journal.st_dev}:{journal.st_ino}"
             run = partial(subprocess.Popen, env=environment, cwd=folder, stdout=log, stderr=log)
             assert run(settings["ExecStartPre"].lstrip("-").split()).wait() == 0
             if settings["Type"] == "oneshot":

@@ -19,6 +19,11 @@ from scoring.randomness import phase_key
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEX_SECRET_BYTES = 32
+RESTORE = (
+    "If it is lost, restore it from the backup, because nobody can make the same one again. Without a backup, make another one with"
+    " `python3 -c 'import secrets; print(secrets.token_hex(32))'`. Its splits are different, so phases with scores must then be scored"
+    " again with `neuco-worker challenge apply`."
+)
 
 
 def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
@@ -84,19 +89,20 @@ def _content(path: Path, key: str) -> str:
         value = ""
     if value:
         return value
-    if not _handed_over(path):
-        raise _missing(
-            f"{key} points to {path}, which is empty or cannot be read.",
-            "Write the secret into the file, and make it readable for this user.",
-        )
-    cure = (
-        "Copy the challenge's secret to /etc/neuco-worker/NAME/credentials/challenge.secret"
-        if key == "challenge.secret"
-        else f"Pass it to the service with `sudo neuco-challenge NAME credential {shlex.quote(path.name)}`"
+    handed_over = _handed_over(path)
+    sentence = (
+        f"{key} names the systemd credential {path.name}, which is missing or empty."
+        if handed_over
+        else f"{key} points to {path}, which is empty or cannot be read."
     )
+    if key == "challenge.secret":
+        place = f"/etc/neuco-worker/NAME/credentials/{path.name}" if handed_over else path
+        raise _missing(sentence, f"Check who can read {place}. {RESTORE}")
     raise _missing(
-        f"{key} names the systemd credential {path.name}, which is missing or empty.",
-        f"{cure}, then restart the service.",
+        sentence,
+        f"Pass it to the service with `sudo neuco-challenge NAME credential {path.name}`, then restart the service."
+        if handed_over
+        else "Write the secret into the file, and make it readable for this user.",
     )
 
 
@@ -127,7 +133,7 @@ def read_challenge_secret(path: Path) -> bytes:
     if len(secret) != _HEX_SECRET_BYTES:
         raise OrganizerError(
             f"{path} must contain 32 bytes, written as 64 hexadecimal digits.",
-            cure="Create one with `neuco-worker init`, or: python3 -c 'import secrets; print(secrets.token_hex(32))'",
+            cure=RESTORE,
             code="secret.form",
         )
     return secret

@@ -26,6 +26,9 @@ _TOKENS = (
     re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),  # user:password in a URL
 )
 REDACTED = "[redacted]"
+_hidden: set[str] = (
+    set()
+)  # every secret that this process has known: what is logged may contain one that was replaced
 _COMMITS = ("commit",)  # 40 hexadecimal digits that are not a secret
 
 
@@ -63,8 +66,12 @@ def _printable(_: Any, __: str, event: EventDict) -> EventDict:
 
 
 def for_systemd() -> bool:
-    """Return whether systemd reads what this process writes."""
-    return "JOURNAL_STREAM" in os.environ
+    """Return whether the journal reads this process's stderr: a terminal's programs inherit the variable from the desktop."""
+    try:
+        stderr = os.fstat(2)
+    except OSError:  # closed
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{stderr.st_dev}:{stderr.st_ino}"
 
 
 def last_words(error: NeucoError) -> None:
@@ -78,9 +85,10 @@ def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
     """Configure structlog for a process that runs the worker; logs go to stderr.
 
     Args:
-        secrets: Values that must never appear.
+        secrets: Values that must never appear, besides those of earlier calls.
         json: One JSON object a line; by default when systemd reads our stderr.
     """
+    _hidden.update(secrets)
     as_json = for_systemd() if json is None else json
     last: Processor
     if as_json:
@@ -96,7 +104,7 @@ def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            Redactor(secrets),
+            Redactor(_hidden),
             *shown,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

@@ -148,6 +148,25 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Harness) 
     ended(daemon)
 
 
+def test_old_secrets_stay_hidden_after_a_refused_reload(live: Harness) -> None:
+    """The old configuration, and with it the old secret, stays in effect."""
+    hook, old = live.folder / "hook", "http://127.0.0.1:9/old"
+    hook.write_text(old)
+    live.configure({"alerts": {"webhook": "file:hook"}})
+    daemon = live.run()
+    live.until(lambda: "evalai.connected" in live.log)
+    hook.write_text("http://127.0.0.1:9/new")
+    live.configure({"state": "sqlite:///./elsewhere/worker.db"})
+    daemon.send_signal(signal.SIGHUP)
+    live.until(lambda: "reload.refused" in live.log)
+    live.configure({"leaderboard": {"publish_every": old}})
+    daemon.send_signal(signal.SIGHUP)
+    live.until(lambda: "publish_every is" in live.log)
+    assert "publish_every is `[redacted]`" in live.log
+    assert old not in live.log
+    ended(daemon)
+
+
 def test_once_is_not_done_before_the_board_is_pushed(live: Harness) -> None:
     """If only the remote is unreachable, the exit code is 1, and the next run pushes."""
     live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon after failures
@@ -281,12 +300,29 @@ def test_the_final_error_in_the_journal_is_one_json_object(
 ) -> None:
     """An error that ends a service, at its start or later, is a line like all others, with code, sentence and cure."""
     BAD_INPUTS[name][0](live)
-    result = live.command(command, JOURNAL_STREAM="8:1")
-    assert result.returncode == 2
-    lines = [json.loads(line) for line in result.stderr.splitlines()]
+    journal = live.folder / "daemon.log"
+    journal.touch()
+    process = live.run(command, JOURNAL_STREAM=f"{journal.stat().st_dev}:{journal.stat().st_ino}")
+    assert process.wait() == 2
+    lines = [json.loads(line) for line in live.log.splitlines()]
     assert (lines[-1]["event_key"], lines[-1]["level"]) == (code, "critical")
     assert lines[-1]["event"].endswith(".")
     assert lines[-1]["cure"].endswith(".")
+
+
+def test_a_terminal_within_a_desktop_gets_words(live: Harness) -> None:
+    """Programs inherit the variable that names the desktop's journal, although their stderr is another file."""
+    (live.folder / "challenge.secret").unlink()
+    result = live.command("run", JOURNAL_STREAM="8:1")
+    assert result.stderr.startswith("neuco-worker: ")
+
+
+def test_a_lost_secret_is_restored_or_replaced(live: Harness) -> None:
+    """The cure says that it cannot be made again, and what follows from another one."""
+    (live.folder / "challenge.secret").unlink()
+    told = " ".join(live.once().stderr.split())
+    assert "restore it from the backup" in told
+    assert "scored again with `neuco-worker challenge apply`" in told
 
 
 def test_a_deposed_leader_writes_nothing(url: str) -> None:

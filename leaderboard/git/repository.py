@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -135,11 +135,17 @@ class Repository:
 
     def content(self, name: str) -> bytes:
         """Return an object."""
-        self._contents.stdin.write(f"{name}\n".encode())
-        self._contents.stdin.flush()
-        content = objects.read_object(self._contents.stdout, name)
+        process = self._contents
+        with suppress(BrokenPipeError):  # git has ended, and said why
+            process.stdin.write(f"{name}\n".encode())
+            process.stdin.flush()
+        content = objects.read_object(process.stdout, name)
         if content is None:
-            raise unreadable(self.name, f"object {name} is missing")
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            message = process.stderr.read().decode("utf-8", "replace")
+            self.close()
+            raise unreadable(self.name, message or f"object {name} is missing")
         return content
 
     def blobs(self, places: Iterable[tuple[str, str]]) -> list[str]:

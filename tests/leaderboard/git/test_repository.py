@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from leaderboard.git import Clone, cloned, plain_folder
+from leaderboard.git import Clone, Repository, cloned, plain_folder
 from leaderboard.git.objects import LATEST_S, write_path
 from scoring.errors import OrganizerError
 from tests.leaderboard.harness.git_server import add_file, bare, blob, commit_tree, git, serve
@@ -371,3 +372,26 @@ def test_a_refusal_gives_the_reason_of_git(
     assert error.value.cure.startswith(hint)
     assert (error.value.exit_code, "\n" in sentence, "secret" in error.value.message) == (2, False, False)
     assert not sentence.partition("read: ")[2].startswith(("fatal", "error", "warning", "git gives no"))
+
+
+def test_a_git_that_ends_while_objects_are_read_says_why(
+    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own reason is shown, and the next read starts another process."""
+    repository = Repository(board)
+    tip = repository.commits("HEAD")[-1]
+    before, real = os.environ["PATH"], shutil.which("git")
+    failing = tmp_path / "failing"
+    failing.mkdir()
+    (failing / "git").write_text(
+        f'#!/bin/sh\ncase "$*" in *--batch) echo "fatal: out of memory" >&2; exit 128;; esac\nexec {real} "$@"\n'
+    )
+    (failing / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{failing}:{before}")
+    with pytest.raises(OrganizerError, match=r"cannot be read: out of memory\. Free some space or memory"):
+        repository.content(tip)
+    monkeypatch.setenv("PATH", before)
+    assert repository.content(tip).startswith(b"tree ")
+    with pytest.raises(OrganizerError, match=r"object 0{40} is missing"):
+        repository.content("0" * 40)
+    assert repository.content(tip).startswith(b"tree ")

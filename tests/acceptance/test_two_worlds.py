@@ -105,11 +105,6 @@ def tell(worker: WorldPlay) -> dict[str, int]:
     sent["deleted"] = harness.submit("cancelled", embeddings(3))
     harness.evalai.edit(sent["deleted"], ignore_submission=True)
     worker.drive()
-    sent["wrong phase"] = harness.submit("wrong", embeddings(4))
-    harness.evalai.edit(sent["wrong phase"], phase="eval")
-    worker.drive(
-        lambda: sent["wrong phase"] in worker.states() and worker.row(sent["wrong phase"]).hold is not None
-    )
     sent["baseline"] = harness.submit(
         "host", embeddings(5, noise=9.0), method_name="Baseline random embeddings"
     )
@@ -139,6 +134,9 @@ def tell(worker: WorldPlay) -> dict[str, int]:
     worker.drive()
     worker.clock.advance(3600)  # a batch of receipts
     worker.drive()
+    sent["held"] = harness.submit("held", embeddings(4))
+    harness.evalai.edit(sent["held"], created_by=harness.evalai.submission(sent["plain"])["created_by"])
+    worker.drive(lambda: sent["held"] in worker.states() and worker.row(sent["held"]).hold is not None)
     return sent
 
 
@@ -154,7 +152,7 @@ def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path, cells: d
     } <= {"finished", "cancelled"}
     assert {ended[f"disqualified in {phase}"] for phase in ("dev", "eval")} == {"finished"}
     assert {ended[name] for name in (*REFUSED, "too large", "broken off")} == {"failed"}
-    assert (ended["cancelled"], ended["wrong phase"]) == ("cancelled", "submitted")
+    assert (ended["cancelled"], ended["held"]) == ("cancelled", "submitted")
     assert len(left["commits"]) > len(GOOD)
     times = {seen["record"]["execution_time"] for seen in left["submissions"].values()}
     assert times == {30, "repeated", "None"}

@@ -6,6 +6,7 @@ order names the contents whose cells are stored already, so that equal content i
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,6 +46,22 @@ class Result(TypedDict):
     zarr_suffix_removed: bool
     scorecard: dict[str, object] | None
     parts: list[str]
+
+
+class WarningHandler(logging.Handler):
+    """Sends warnings to the worker, for its log.
+
+    Args:
+        say: Sends a message.
+    """
+
+    def __init__(self, say: Callable[..., None]) -> None:
+        super().__init__(logging.WARNING)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one."""
+        self._say(kind="log", sentence=record.getMessage())
 
 
 def order_for(
@@ -125,11 +142,7 @@ def _keep(embeddings: Embeddings, folder: Path) -> list[str]:
 
 
 def _score(order: Order, embeddings: Embeddings, say: Callable[..., None]) -> dict[str, object]:
-    import logging  # numba needs it too
-
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: say(kind="log", sentence=record.getMessage())  # type: ignore[method-assign]
-    logging.getLogger("scoring").addHandler(handler)
+    logging.getLogger("scoring").addHandler(WarningHandler(say))
     # numba would import it, for functions that the kernel does not use: a sixth of the time of a small file.
     sys.modules["scipy"] = None  # type: ignore[assignment]
     from scoring.engines import make_engine

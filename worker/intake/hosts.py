@@ -55,14 +55,17 @@ class Hosts:
         self._remote: Remote | None = None
         self.account: Account | None = None  # owner of our token
 
-    def next_call(self, tx: Transaction, now: datetime, *, scored: bool = False) -> Call[Any] | None:
+    def next_call(
+        self, tx: Transaction, now: datetime, *, urgent: bool = False, chosen: SubmissionRow | None = None
+    ) -> Call[Any] | None:
         """Return the next call, if one is needed: for the hosts' names, or for those of new authors.
 
         Args:
             tx: The state.
             now: The time.
-            scored: Whether to ask only for authors of scored submissions, whose boards come next. Other authors wait a while, so that
-                several are looked up together.
+            urgent: Whether to ask only for authors of scored submissions, whose boards come next, and of the one that is scored next.
+                Other authors wait a while, so that several are looked up together.
+            chosen: The submission that is scored next.
         """
         remote = self._session.remote
         # at the start and after a reload: the token may belong to another host
@@ -73,10 +76,11 @@ class Hosts:
             return None
         unknown = tx.authors_unknown()
         hosts, names = tx.document(KNOWN_HOSTS), tx.document(AUTHORS)
-        if scored:
-            unknown.sort(key=lambda row: row.state is not State.SCORED)
-            if not unknown or unknown[0].state is not State.SCORED:
+        if urgent:
+            first = [row for row in unknown if row.state is State.SCORED or (chosen and row.pk == chosen.pk)]
+            if not first:
                 return None
+            unknown = first + [row for row in unknown if row not in first]
         elif all(row.state in UNSCORED and now - TOGETHER < row.first_seen_at <= now for row in unknown):
             unknown = []  # so that new authors are looked up together
         newer = any(

@@ -1,9 +1,10 @@
 """The intake stage: decide which call to EvalAI comes next.
 
 What is due is read from the database at each step. The first listing of the whole challenge comes before everything else. After that
-the order is: lookups of authors of scored submissions, answers, the submission that is scored next, new facts, lookups of other
-authors, the whole listing, the latest submissions, the phases, deletions, the queue. Messages are only hints: one listing has the facts of
-all submissions, so known submissions are scored and answered first, and the queue gets the calls that are left.
+the order is: lookups of the authors of scored submissions and of the one that is scored next, answers, the submission that is scored
+next, new facts, lookups of other authors, the whole listing, the latest submissions, the phases, deletions, the queue. Messages are only
+hints: one listing has the facts of all submissions, so known submissions are scored and answered first, and the queue gets the calls that
+are left.
 
 An idle worker makes about 14 calls a minute with the default settings: 12 to the queue, 2 for the latest submissions, and three in
 ten minutes for the whole listing, the challenge and its phases. The budget keeps everything together within its limit.
@@ -144,7 +145,7 @@ class Intake:
         if self._timetable.done_at(RECONCILE) is None and (call := self._reconcile(tx, now)) is not None:
             return call  # changes from the time when no worker ran decide everything that follows
         return (
-            self._hosts.next_call(tx, now, scored=True)
+            self._hosts.next_call(tx, now, urgent=True, chosen=chosen)
             or self._answer(tx, now)
             or self._running(tx, chosen, now)
             or self._news(tx, now)

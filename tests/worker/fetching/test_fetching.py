@@ -214,15 +214,13 @@ def test_an_abandoned_upload_is_checked_less_and_less_and_reported_after_a_day(
     harness.evalai.end_challenge()
     days(worker, 1)
     assert len(worker.outcomes(pks[0], "fetch")) < 10 + 4
-    assert worker.alerts() == {"upload.unfinished"}
-    with worker.store.read() as tx:
-        (alert,) = tx.alerts()
-    assert all(str(pk) in alert.text for pk in pks)
+    assert worker.alerts() == {"upload.unfinished", "phase.end_moved"}
+    assert all(str(pk) in worker.alert("upload.unfinished") for pk in pks)
     for pk in pks:
         harness.evalai.edit(pk, status="cancelled")
     worker.drive()
     assert {worker.state(pk) for pk in pks} == {State.CANCELLED}
-    assert worker.alerts() == {"facts.changed"}
+    assert worker.alerts() == {"facts.changed", "phase.end_moved"}
     assert [harness.posts(pk) for pk in pks] == [[], []]
 
 

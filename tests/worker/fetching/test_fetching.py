@@ -39,7 +39,7 @@ def test_a_failed_download_is_tried_again(harness: Harness, worker: StepWorker) 
 def test_below_the_disk_reserve_nothing_is_fetched_and_links_may_expire_meanwhile(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """The organizer is told; when there is room, the submission's next reading brings a fresh address of the same file."""
+    """The organizer is told; when there is room, a reading brings a fresh address of the same file, before a download fails or after it."""
     settings = {"disk_reserve_gigabytes": 10**9}
     harness.configure({"submission": settings, "evalai": {"reconcile_every": 86_400}})
     worker.restart()
@@ -54,7 +54,7 @@ def test_below_the_disk_reserve_nothing_is_fetched_and_links_may_expire_meanwhil
     harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
     worker.reload()
     worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
-    assert worker.outcomes(pk, "fetch") == ["failed", "done"]
+    assert worker.outcomes(pk, "fetch") in (["failed", "done"], ["done"])
     assert worker.alerts() == set()
 
 

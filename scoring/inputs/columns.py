@@ -98,14 +98,10 @@ class Columns:
     extra: tuple[int, ...]
     from_1: bool = False
 
-    @property
-    def labels(self) -> dict[int, str]:
-        """The name of the column of each dimension, for messages."""
-        named = [self.names[position] for position in self.positions]
-        return {
-            dimension: name if NUMBER_NAME.match(name) else shown(name)
-            for dimension, name in zip(self.dimensions, named, strict=True)
-        }
+    def label(self, place: int) -> str:
+        """Return the name of the column of a dimension, by its place among these, for messages."""
+        name = self.names[self.positions[place]]
+        return name if NUMBER_NAME.match(name) else shown(name)
 
     @property
     def extra_names(self) -> tuple[str, ...]:

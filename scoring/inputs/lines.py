@@ -97,8 +97,8 @@ class CarefulReader:
     def _values(self, fields: list[str], place: str, faults: Faults) -> NDArray[np.float32]:
         texts = [fields[position] for position in self.columns.positions]
         values = narrow(_numbers(texts)) + np.float32(0.0)  # no negative zeros
-        for index in np.flatnonzero(~np.isfinite(values)):
-            text, label = texts[index], self.columns.labels[self.columns.dimensions[index]]
+        for index in np.flatnonzero(~np.isfinite(values)).tolist():
+            text, label = texts[index], self.columns.label(index)
             values[index] = 0.0
             code = "cells.range" if NUMBER.match(text) else _kind_of(text)
             if code == "cells.boolean":

@@ -74,7 +74,7 @@ class MatrixBuilder:
 
     def take(self, columns: Columns) -> Columns:
         """Remember for messages and notes what the columns of the table mean."""
-        self.labels = columns.labels
+        self.labels = {dimension: columns.label(place) for place, dimension in enumerate(columns.dimensions)}
         self.from_1 = columns.from_1
         self.extra["column"] = len(columns.extra), columns.extra_names
         return columns

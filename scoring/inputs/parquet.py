@@ -196,13 +196,10 @@ def _read_columns(table: Any, open_table: Callable[..., Any], builder: MatrixBui
     # A long id that is repeated a million times is kept once.
     with_dictionary = open_table(read_dictionary=[id_name])
     wanted = list(zip(columns.dimensions, columns.positions, strict=True))
-    for _, position in wanted:
-        if not _is_number(schema.field(position).type):
-            name = names[position].strip()
-            kind = _described(schema.field(position).type)
-            builder.faults.add(
-                "columns.type", f"column {name if NUMBER_NAME.match(name) else shown(name)} holds {kind}"
-            )
+    for place, position in enumerate(columns.positions):
+        kind = schema.field(position).type
+        if not _is_number(kind):
+            builder.faults.add("columns.type", f"column {columns.label(place)} holds {_described(kind)}")
     if "columns.type" in builder.faults.counts:
         raise Unreadable  # values of such a type cannot be checked
     first_row = 1

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from scoring.errors import WrongType, WrongValue
 from scoring.inputs.columns import NUMBER_NAME, names_an_id
-from scoring.inputs.faults import ID_NAMES
 from scoring.memory.containers import plain
+from scoring.memory.kinds import NUMBERS
 from scoring.memory.pairing import Rows, rows_of_index, texts
+from scoring.neuco_bench.labels import id_names
 from scoring.printable import name_some
 
 SHOWN = 3
@@ -59,7 +60,7 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
                     code="score.lengths",
                 )
             return GivenEmbeddings(rows=Rows(count=len(words), ids=words), table=_matrix(vectors))
-        if not keys.isdisjoint({*ID_NAMES, id_column} - {None}):
+        if not keys.isdisjoint(id_names(id_column)):
             value = pd.DataFrame({key: _column(column) for key, column in value.items()})
         else:
             words = texts(value, "embeddings")
@@ -91,7 +92,7 @@ def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
         labels = pd.DataFrame(
             {"id" if key in {"id", "ids"} else "label": _column(column) for key, column in labels.items()}
         )
-    if isinstance(labels, Mapping) and not set(labels).isdisjoint({*ID_NAMES, id_column} - {None}):
+    if isinstance(labels, Mapping) and not set(labels).isdisjoint(id_names(id_column)):
         labels = pd.DataFrame({key: _column(column) for key, column in labels.items()})
     if isinstance(labels, pd.DataFrame):
         table, rows = _without_ids(labels, "labels", id_column)
@@ -148,7 +149,7 @@ def _without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple
             cure="Give each column a name of its own.",
             code="score.columns",
         )
-    ids = next((column for column in (id_column, *ID_NAMES) if column in table.columns), None)
+    ids = next((column for column in id_names(id_column) if column in table.columns), None)
     if ids is not None:
         return table.drop(columns=ids), Rows(count=len(table), ids=texts(table[ids], name))
     rows = rows_of_index(table.index, name)
@@ -224,10 +225,7 @@ def _floats(values: Any) -> NDArray[Any]:
     """
     if isinstance(values, pd.Series):
         values = values.infer_objects()
-        kind = pd.api.types.infer_dtype(values, skipna=True)
-        if kind not in {"integer", "floating", "mixed-integer-float", "decimal", "boolean"} and len(
-            values.dropna()
-        ):
+        if pd.api.types.infer_dtype(values, skipna=True) not in NUMBERS and len(values.dropna()):
             raise TypeError
         return np.asarray(
             values.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import WrongType, WrongValue
 from scoring.inputs.lines import NUMBER
-from scoring.neuco_bench.labels import KINDS, SEPARATOR, sorted_classes
+from scoring.neuco_bench.labels import KINDS, indicators, sorted_classes, split_labels
 from scoring.printable import count_of, name_some
 from scoring.tasks import TaskType
 
@@ -150,9 +150,7 @@ def _classes(name: str, given: pd.Series[Any], kind: str, declared: TaskType | N
     words = [_class_name(value) for value in given]
     _check_words(name, words, kind, declared)
     if declared is TaskType.MULTILABEL:
-        return _labels(
-            name, [[part.strip() for part in word.split(SEPARATOR) if part.strip()] for word in words]
-        )
+        return _labels(name, [split_labels(word) for word in words])
     classes = sorted_classes(set(words))
     number = {word: place for place, word in enumerate(classes)}
     labels = np.array([number[word] for word in words], dtype=np.int64)
@@ -220,15 +218,20 @@ def _sets(name: str, given: pd.Series[Any], declared: TaskType | None) -> Kind:
 
 
 def _labels(name: str, sets: list[list[str]]) -> Kind:
-    classes = sorted_classes({word for words in sets for word in words})
+    classes = _several(name, {word for words in sets for word in words})
+    return Kind(kind=TaskType.MULTILABEL, labels=indicators(sets, classes), classes=classes)
+
+
+def _several(name: str, words: Collection[str]) -> tuple[str, ...]:
+    """Return the names of labels, sorted."""
+    classes = sorted_classes(words)
     if len(classes) < 2:
         raise WrongValue(
             f"The task {name} has fewer than two labels.",
             cure="Add samples, or leave the task out.",
             code="score.labels",
         )
-    labels = np.array([[word in words for word in classes] for words in map(set, sets)], dtype=np.float32)
-    return Kind(kind=TaskType.MULTILABEL, labels=labels, classes=classes)
+    return classes
 
 
 def _indicators(name: str, values: Any, declared: TaskType | None) -> tuple[Kind, NDArray[np.bool_]]:
@@ -249,19 +252,13 @@ def _indicators(name: str, values: Any, declared: TaskType | None) -> tuple[Kind
     if declared not in {None, TaskType.MULTILABEL} or not len(table) or not np.isin(table, (0, 1)).all():
         raise _shape(name, values.shape)
     used = [str(column) for column, is_used in zip(columns, table.max(axis=0), strict=True) if is_used]
-    classes = sorted_classes(used)
-    if len(classes) < 2:
-        raise WrongValue(
-            f"The task {name} has fewer than two labels.",
-            cure="Add samples, or leave the task out.",
-            code="score.labels",
-        )
+    classes = _several(name, used)
     place = {column: number for number, column in enumerate(columns)}
     labels = table[:, [place[column] for column in classes]].astype(np.float32)
     notes = []
     if unused := [str(column) for column in columns if column not in set(classes)]:
         notes.append(
-            f"{name}: no sample has the {_plural(unused)} {name_some(unused, NAMES_SHOWN)}, which is left out."
+            f"{name}: no sample has the {'label' if len(unused) == 1 else 'labels'} {name_some(unused, NAMES_SHOWN)}, which is left out."
         )
     if (labels.sum(axis=1) == 1).all():
         notes.append(
@@ -270,10 +267,6 @@ def _indicators(name: str, values: Any, declared: TaskType | None) -> tuple[Kind
         )
     kind = Kind(kind=TaskType.MULTILABEL, labels=labels, classes=classes, note=" ".join(notes))
     return kind, labeled
-
-
-def _plural(items: Iterable[str]) -> str:
-    return "label" if len(list(items)) == 1 else "labels"
 
 
 def _shape(name: str, shape: tuple[int, ...]) -> WrongValue:

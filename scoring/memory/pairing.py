@@ -84,25 +84,22 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
         WrongValue: If the numbers of rows differ, no id is common, ids repeat, or it is not certain which is meant.
     """
     own, others = embeddings.ids, labels.ids
-    positions = np.arange(labels.count)
-    if own is not None and own == others:
-        _check_repeated(own, embeddings.count)
-        return positions, ""
     if own is None or others is None:
         return _by_position(embeddings, labels, name)
-    if embeddings.is_numbered or labels.is_numbered:
-        if embeddings.count == labels.count:
-            if set(own) == set(others):
-                raise _two_meanings(embeddings, name)
-            return _by_position(embeddings, labels, name)
-        # Labels that lack some rows of the table, as ``dropna`` leaves them, keep their order; a random selection would not.
-        place = {identifier: row for row, identifier in enumerate(own)}
-        rows = [place.get(identifier, -1) for identifier in others]
-        if labels.is_numbered or -1 in rows or rows != sorted(rows):
-            raise _lengths(embeddings, labels, name)
+    if own == others:
+        _check_repeated(own, embeddings.count)
+        return np.arange(labels.count), ""
+    is_numbered = embeddings.is_numbered or labels.is_numbered
+    if is_numbered and embeddings.count == labels.count:
+        if set(own) == set(others):
+            raise _two_meanings(embeddings, name)
+        return _by_position(embeddings, labels, name)
+    place = {identifier: row for row, identifier in enumerate(own)}
+    found = np.array([place.get(identifier, -1) for identifier in others], dtype=np.intp)
+    # Labels that lack some rows of the table, as ``dropna`` leaves them, keep their order; a random selection would not.
+    if is_numbered and (labels.is_numbered or (found < 0).any() or (np.diff(found) < 0).any()):
+        raise _lengths(embeddings, labels, name)
     _check_repeated(own, embeddings.count)
-    row = {identifier: number for number, identifier in enumerate(own)}
-    found = np.array([row.get(identifier, -1) for identifier in others], dtype=np.intp)
     if not (found >= 0).any():
         raise _nothing_common(own, others, name)
     return found, ""
@@ -115,9 +112,12 @@ def _by_position(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.
     chosen = [side for side, rows in sides.items() if rows.ids is not None and not rows.is_numbered]
     next_to_array = None in {embeddings.ids, labels.ids}
     if not chosen or (next_to_array and all(text.isdecimal() for text in sides[chosen[0]].ids or ())):
-        return np.arange(labels.count), ""
-    [lacking] = sides.keys() - {chosen[0]}
-    note = f"{name}: rows are paired by position, because only the {chosen[0]} have ids, not the {lacking}."
+        note = ""
+    else:
+        [lacking] = sides.keys() - {chosen[0]}
+        note = (
+            f"{name}: rows are paired by position, because only the {chosen[0]} have ids, not the {lacking}."
+        )
     return np.arange(labels.count), note
 
 

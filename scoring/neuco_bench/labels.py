@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,12 +159,7 @@ def read_labels(
 def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any], tuple[str, ...]]:
     if kind in {TaskType.REGRESSION, TaskType.CLASSIFICATION}:
         return np.array(_numbers(texts, task), dtype=np.float64), ()
-    sets = [
-        [text]
-        if kind is TaskType.MULTICLASS
-        else [part.strip() for part in text.split(SEPARATOR) if part.strip()]
-        for text in texts
-    ]
+    sets = [[text] if kind is TaskType.MULTICLASS else split_labels(text) for text in texts]
     classes = sorted_classes({name for names in sets for name in names})
     if len(classes) < 2:
         raise OrganizerError(
@@ -172,8 +167,18 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
             cure="Add samples of another class, or remove the file.",
             code="standalone.one_class",
         )
-    labels = np.array([[name in names for name in classes] for names in sets], dtype=np.float32)
+    labels = indicators(sets, classes)
     return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes
+
+
+def split_labels(text: str) -> list[str]:
+    """Return the labels in a text such as ``a;b``."""
+    return [part.strip() for part in text.split(SEPARATOR) if part.strip()]
+
+
+def indicators(sets: Iterable[Iterable[str]], classes: Sequence[str]) -> NDArray[np.float32]:
+    """Return a row for each sample: 1 in the columns of its labels, 0 in the others."""
+    return np.array([[name in names for name in classes] for names in map(set, sets)], dtype=np.float32)
 
 
 def id_names(id_column: str | None) -> tuple[str, ...]:

@@ -170,10 +170,11 @@ def join_material(
             f"The embeddings are standardized over all {len(embeddings.ids):,} samples that {labeled},"
             f" also for tasks that label fewer: {name_some(fewer, 3)}."
         )
+    rows = {identifier: row for row, identifier in enumerate(embeddings.ids)}
     leaks = [
         f"The {embeddings.dimension(column)} of the embeddings has the labels of the task {task.name}."
         for task in labels.tasks
-        for column in _columns_of_labels(task, embeddings)
+        for column in _columns_of_labels(task, embeddings, rows)
     ]
     if leaks and embeddings.names:
         raise ParticipantError(leaks[0], cure="Remove it from the embeddings.", code="standalone.leak")
@@ -186,12 +187,13 @@ def join_material(
     )
 
 
-def _columns_of_labels(task: LabeledTask, embeddings: LenientEmbeddings) -> list[int]:
-    """Return the dimensions that equal the labels of a task, or are a column of its name."""
+def _columns_of_labels(
+    task: LabeledTask, embeddings: LenientEmbeddings, rows: Mapping[str, int]
+) -> list[int]:
+    """Return the dimensions that equal the labels of a task, or are a column of its name; ``rows`` has the row of each id."""
     named = [
         column for column, name in enumerate(embeddings.names) if name.casefold() == task.name.casefold()
     ]
-    rows = {identifier: row for row, identifier in enumerate(embeddings.ids)}
     pairs = [(rows[identifier], place) for place, identifier in enumerate(task.ids) if identifier in rows]
     if task.labels.ndim != 1 or len(pairs) < MINIMUM_ROWS:
         return named

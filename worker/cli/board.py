@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -133,6 +132,7 @@ def report(
     from scoring.tasks import read_package
     from worker.organizer.disclosure import similarities
     from worker.organizer.listing import snapshot
+    from worker.runtime.storage import write_private
 
     with open_session(config) as session:
         state = snapshot(session, phase)
@@ -148,10 +148,7 @@ def report(
     text = json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for name, content in ((f"{phase}.html", report_page(made)), (f"{phase}.json", text)):
         (out / name).unlink(missing_ok=True)  # others may have it open
-        with os.fdopen(
-            os.open(out / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-        ) as file:
-            file.write(content)
+        write_private(out / name, content)
     print(f"Wrote {out / f'{phase}.html'} and {phase}.json. They show hidden tasks: keep them private.")
 
 

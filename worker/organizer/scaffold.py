@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from worker.organizer import shipped
 from worker.organizer.bundle import pack, proposed_opening, write_sources
 from worker.organizer.bundle_check import bundle_faults
 from worker.organizer.configuration_text import scalar
+from worker.runtime.storage import write_private
 
 EXAMPLE_QUEUE = "name-of-the-queue"
 SCHEMA = "challenge.schema.json"
@@ -169,9 +169,8 @@ def pack_bundle(directory: Path, configuration: Configuration | None = None, *, 
 
 
 def _write_secret(path: Path) -> None:
-    """Write a random challenge secret, readable only by its owner; an existing one is never replaced."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        file.write(secrets.token_hex(32) + "\n")
+    """Write a random challenge secret; an existing one is never replaced."""
+    write_private(path, secrets.token_hex(32) + "\n")
 
 
 def new_configuration(new: NewChallenge, *, now: datetime) -> str:

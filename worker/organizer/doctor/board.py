@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from scoring.documents import is_loopback
 from worker.fairness import commitments
@@ -74,6 +74,11 @@ def history(repository: Repository) -> Iterator[Finding]:
     commitments.check_growth(public, ours, settled=settled and not restored)
 
 
+def _connect(address: SplitResult) -> None:
+    place = (address.hostname or "", address.port or (443 if address.scheme == "https" else 80))
+    socket.create_connection(place, timeout=CONNECT_S).close()
+
+
 def webhook(challenge: Challenge) -> Iterator[Finding]:
     """Check the address of the alerts, and connect to its server."""
     reference = challenge.configuration.alerts.webhook
@@ -89,8 +94,7 @@ def webhook(challenge: Challenge) -> Iterator[Finding]:
     if proxy_of(address.geturl()):
         return  # another check connects to it
     try:
-        place = (address.hostname or "", address.port or (443 if address.scheme == "https" else 80))
-        socket.create_connection(place, timeout=CONNECT_S).close()
+        _connect(address)
     except OSError as error:
         # The address is a secret; its host is not.
         yield fail(
@@ -141,10 +145,8 @@ def proxies(challenge: Challenge) -> Iterator[Finding]:
     direct = uses.pop("", [])
     for proxy, through in uses.items():
         yield note(f"Through the proxy {proxy}: {', '.join(through)}.")
-        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
         try:
-            place = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
-            socket.create_connection(place, timeout=CONNECT_S).close()
+            _connect(urlsplit(proxy if "://" in proxy else f"http://{proxy}"))
         except (OSError, ValueError) as error:
             yield fail(f"The proxy {proxy} does not accept a connection ({type(error).__name__}).")
     if uses and direct:

@@ -208,12 +208,13 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
     Example: `neuco-worker challenge retry 123 --config challenge.yaml`
     """
     from worker.organizer import decisions
+    from worker.state import ANSWERED
 
     with open_session(config) as session:
         row = decisions.retry(session, pk)
     if row.state == "cancelled":
         print(f"Submission {pk} is scored and answered, whatever EvalAI shows.")
-    elif row.state in ("posted", "published", "failed"):
+    elif row.state in ANSWERED:
         print(f"The answer to submission {pk} is sent to EvalAI again.")
     elif row.disputed:
         print(

@@ -34,7 +34,6 @@ NOT_FOLLOWED = (
     " challenge disqualify` with its number and the reason."
 )
 STOPPED = "The worker has stopped scoring it. To have it scored and answered after all, run `neuco-worker challenge retry {pk}`."
-
 REPLACED = " To send the worker's answer to EvalAI again, run `neuco-worker challenge retry {pk}`."
 
 

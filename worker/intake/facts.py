@@ -22,14 +22,12 @@ WAITING = frozenset({"submitted", "queued", "running", "resuming"})
 """Statuses that ask for an answer."""
 ANSWERED_REMOTELY = frozenset({"finished", "failed"})
 
-OTHER_CHALLENGE = "facts.other_challenge"
+NUMBER_USED, OTHER_CHALLENGE = "facts.number_used", "facts.other_challenge"
 INHERITED = (
     *("phase_pk", "phase", "team_key", "team", "submitted_at", "input_file", "public_at_first", "public"),
     *("created_by", "by_host", "by_member", "method", "project_url", "publication_url"),
 )
 """What a re-run has from the submission that it repeats."""
-
-NUMBER_USED = "facts.number_used"
 
 _FILE_PLACE = re.compile(r"(?:/challenge_(\d+)/phase_(\d+))?/submission_(\d+)/")  # older paths are flat
 
@@ -72,8 +70,10 @@ def take_facts(
         asked_at: When EvalAI was asked.
         now: The time.
     """
-    tx.add(facts.pk, now=now)
     row = tx.get(facts.pk)
+    if row is None:
+        tx.add(facts.pk, now=now)
+        row = tx.get(facts.pk)
     if row is None or row.state is State.SUPERSEDED:
         return
     if row.evalai_shows is None:

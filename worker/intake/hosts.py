@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import count
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from worker.intake import facts, senders
 from worker.intake.calls import Call, CallRunner
 from worker.intake.session import TOGETHER, Remote, Session
 from worker.runtime import Result
-from worker.state import COUNTED, State, SubmissionRow, Transaction
+from worker.state import COUNTED, UNSCORED, State, SubmissionRow, Transaction
 
 HOSTS = Job("hosts", lambda _: 6 * 3600)  # reads the members if there is no new author
 VAIN_TRIES = 3  # after which the organizer is told
@@ -31,12 +31,10 @@ KNOWN_HOSTS = "hosts"  # the fact with their names, and when these were read
 AUTHORS = "authors"  # the fact with the names of all authors by number
 CHANGED = "evalai.hosts_changed"
 STRANGER = "its author was not a member of the team"
-TOLD_FOR = timedelta(days=1)  # how long a change of the hosts is shown
 TAKEN_OFF = (
     "It was answered before this could be checked, and was taken off the board. If the team did send it, put it back with"
     " `neuco-worker challenge disqualify --undo`."
 )
-UNSCORED = frozenset({State.RECEIVED, State.ACKNOWLEDGED, State.FETCHED, State.SCORING})
 
 
 class Hosts:
@@ -75,14 +73,16 @@ class Hosts:
         if remote is None or remote.host_team_pk is None:
             return None
         unknown = tx.authors_unknown()
-        hosts, names = tx.document(KNOWN_HOSTS), tx.document(AUTHORS)
         if urgent:
-            first = [row for row in unknown if row.state is State.SCORED or (chosen and row.pk == chosen.pk)]
+            first = {
+                row.pk for row in unknown if row.state is State.SCORED or (chosen and row.pk == chosen.pk)
+            }
             if not first:
                 return None
-            unknown = first + [row for row in unknown if row not in first]
+            unknown.sort(key=lambda row: row.pk not in first)
         elif all(row.state in UNSCORED and now - TOGETHER < row.first_seen_at <= now for row in unknown):
             unknown = []  # so that new authors are looked up together
+        hosts, names = (tx.document(KNOWN_HOSTS), tx.document(AUTHORS)) if unknown else ({}, {})
         newer = any(
             row.by_host is None and not is_older(row, hosts) and row.first_seen_at <= now for row in unknown
         )
@@ -146,8 +146,7 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
         tx.set_fact(KNOWN_HOSTS, json.dumps({"names": sorted(names), "read_at": self.began_at.isoformat()}))
         if names != before:
             _tell_of_change(tx, joined=names - before, left=before - names, now=now)
-        elif any(alert.key == CHANGED and now - alert.seen_at >= TOLD_FOR for alert in tx.alerts()):
-            tx.resolve_alert(CHANGED)
+        tx.resolve_older(CHANGED, now=now)
         _keep_names(tx, {account.pk: account.name})
         _decide(tx, tx.authors_unknown())
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 
 from worker.challenge.configuration import Configuration
@@ -26,7 +26,6 @@ OPEN = (
     "The board of phase {} is closed, but EvalAI takes submissions to it, which do not count. End the phase at EvalAI, or open the board"
     " again with `neuco-worker board freeze --undo`."
 )
-ALERT_KEPT_FOR = timedelta(days=1)  # of what has happened; the other alerts last as long as their cause
 
 
 class ReadPhases(Call[tuple[list[Phase], Described]]):
@@ -65,9 +64,7 @@ def record_terms(tx: Transaction, phases: Sequence[Phase], *, now: datetime) -> 
     The first push follows by itself.
     """
     before, terms = tx.document(AT_EVALAI), {phase.codename: _terms(phase) for phase in phases}
-    for alert in tx.alerts():
-        if alert.code in (END_MOVED, quota.CODE) and alert.seen_at <= now - ALERT_KEPT_FOR:
-            tx.resolve_alert(alert.key)
+    tx.resolve_older(END_MOVED, quota.CODE, now=now)
     if terms == before:
         return
     tx.set_fact(AT_EVALAI, json.dumps(terms))

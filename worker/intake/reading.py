@@ -232,7 +232,7 @@ class Reconcile(ListSubmissions):
         facts.tell_of_earlier(tx, now=now)
         uploads.tell_of_old(tx, now=now)
         waiting.tell(tx, self._context.configuration, now=now)
-        tx.resolve_older((senders.UNUSUAL,), now - senders.TOLD_FOR)
+        tx.resolve_older(senders.UNUSUAL, now=now)
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
         """Note when it was done."""

@@ -6,7 +6,7 @@ The listing of its phase shows both. When in doubt, the organizer is told, and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from scoring.printable import name_some, printable
 from worker.evalai import Author, Numbered, contradiction, could_be_of
@@ -14,7 +14,6 @@ from worker.intake import facts
 from worker.state import ACTIVE, COUNTED, SubmissionRow, Transaction
 
 UNUSUAL = "facts.sender_unusual"
-TOLD_FOR = timedelta(days=1)
 
 
 def check(tx: Transaction, row: SubmissionRow, listed: Mapping[int, Author], *, now: datetime) -> None:

@@ -12,12 +12,11 @@ from scoring.printable import count_of, name_some
 from worker.challenge.configuration import Configuration
 from worker.fairness import commitments, draws
 from worker.intake import changes
-from worker.state import ACTIVE, State, SubmissionRow, Transaction
+from worker.state import ACTIVE, UNSCORED, State, SubmissionRow, Transaction
 
 TOO_LONG = timedelta(days=3)
 WAITING = "submission.waiting"
 NAMED = 20  # submissions that an alert names
-UNSCORED = (State.RECEIVED, State.ACKNOWLEDGED, State.FETCHED, State.SCORING)
 ITS_TURN = "its turn"
 
 

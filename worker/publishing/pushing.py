@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from leaderboard import Site
@@ -22,7 +22,6 @@ from worker.state import Completed, State, Transaction
 HISTORY = "leaderboard/history.jsonl"
 OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
-LASTS = timedelta(days=1)
 """How long an alert stays after its cause was fixed."""
 _LAST_COMMIT = "last_commit"
 VAIN_TRIES = 3  # after which the organizer is told
@@ -153,7 +152,7 @@ def _record_commit(
             " them. Find out who it was, and allow only the worker's account to push to the branch.",
             now=now,
         )
-    tx.resolve_older((OVERWRITTEN, REWRITTEN), now - LASTS)
+    tx.resolve_older(OVERWRITTEN, REWRITTEN, now=now)
     if published.changed or published.rewritten:
         pushed = {"place": place(configuration), "commit": published.commit}
         tx.set_fact(_LAST_COMMIT, json.dumps(pushed))

@@ -25,7 +25,7 @@ from worker.state.rows import (
     PhaseRow,
     SubmissionRow,
 )
-from worker.state.states import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State
+from worker.state.states import ACTIVE, ANSWERED, COUNTED, UNSCORED, Attempt, OutboxKind, Outcome, State
 from worker.state.store import Store, Transaction
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "LONGEST_WAIT",
     "RESTORED",
     "REVEALED",
+    "UNSCORED",
     "Alert",
     "Attempt",
     "AttemptRow",

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -96,6 +95,7 @@ def alert_code(code: str) -> str:
     return code if not ALERT_CODES.isdisjoint((code, family)) else "unexpected"
 
 
+ALERT_KEPT_FOR = timedelta(days=1)  # about what has happened; other alerts last as long as their cause
 RESTORED = "restored_from"  # set while the state comes from a backup: the time until which it is complete
 ATTESTED = "promised_at"  # the latest time on any attestation
 REVEALED = "revealed_at"  # when something was last revealed
@@ -157,9 +157,9 @@ class Notices(Tables):
         """Resolve an alert, if it was raised."""
         self._connection.execute(alerts.delete().where(alerts.c.key == key))
 
-    def resolve_older(self, codes: Collection[str], before: datetime) -> None:
-        """Resolve alerts of events: those with one of these codes that were last raised until a time."""
-        old = alerts.c.code.in_(codes) & (alerts.c.seen_at <= before)
+    def resolve_older(self, *codes: str, now: datetime) -> None:
+        """Resolve alerts about events, with one of these codes, that were raised last a day ago or earlier."""
+        old = alerts.c.code.in_(codes) & (alerts.c.seen_at <= now - ALERT_KEPT_FOR)
         self._connection.execute(alerts.delete().where(old))
 
     def alerts(self) -> list[Alert]:

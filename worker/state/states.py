@@ -82,6 +82,9 @@ ACTIVE = frozenset(
 )
 """States in which the participant still needs an answer."""
 
+UNSCORED = ACTIVE - {State.SCORED, State.REJECTED}
+"""States in which what is answered is not decided yet."""
+
 ANSWERED = frozenset({State.POSTED, State.PUBLISHED, State.FAILED})
 """States in which EvalAI has our answer."""
 

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from tests.acceptance.service_manager import ServiceManager
+from tests.waiting import until
 from worker.organizer.configuration_text import with_values
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
@@ -175,6 +176,7 @@ def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> Non
             reader.submit("dev")
         elif " board freeze " in line:
             reader.submit("eval")
+            until(lambda: set(reader.answered()) == {"finished"}, reader.answered)
             reader.end("eval")
         output = reader.follow(line)
         if " init my-challenge " in line:

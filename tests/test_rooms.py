@@ -16,7 +16,17 @@ PACKAGES = ("worker", "leaderboard", "scoring")
 """From top to bottom: a package imports packages below it alone."""
 ORDERS = {
     "worker": (
-        *("cli", "organizer", "daemon", "intake", "fetching", "publishing", "evaluation", "fairness"),
+        *(
+            "cli",
+            "organizer",
+            "verify",
+            "daemon",
+            "intake",
+            "fetching",
+            "publishing",
+            "evaluation",
+            "fairness",
+        ),
         *("challenge", "evalai", "runtime", "state", "participant"),
     ),
     "leaderboard": ("exchange", "report", "rendering", "ranking"),

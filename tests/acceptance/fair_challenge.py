@@ -18,13 +18,13 @@ from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
 from worker.fairness import disclosure
 from worker.fairness.signing import Signer, signer
-from worker.fairness.verify import Verdict, Worth, verdicts
-from worker.fairness.verify.public import PublicRepository
+from worker.verify import Status, Verdict, verdicts
+from worker.verify.public import PublicRepository
 
 REVEAL = "reveal/dev/reveal.json"
 ALWAYS = {
-    *((check, Worth.BELIEVED) for check in ("beacon", "private", "words")),
-    ("register", Worth.NOT_REVEALED),
+    *((check, Status.BELIEVED) for check in ("beacon", "private", "words")),
+    ("register", Status.NOT_REVEALED),
 }
 """The verdicts that this challenge always leaves open: three are taken on trust, and one waits for the reveal of phase eval."""
 Change = Callable[[Any], Any]
@@ -134,15 +134,15 @@ def ended(moments: list[Fair]) -> Fair:
 
 def lies(repository: PublicRepository) -> set[str]:
     """Return the checks that found a lie."""
-    return {named(verdict) for verdict in verdicts(repository) if verdict.worth is Worth.CONTRADICTED}
+    return {named(verdict) for verdict in verdicts(repository) if verdict.status is Status.CONTRADICTED}
 
 
-def others(all_verdicts: Iterable[Verdict]) -> list[tuple[str, Worth]]:
-    """Return check and worth of every verdict that is not consistent, except those that this challenge always leaves open."""
+def others(all_verdicts: Iterable[Verdict]) -> list[tuple[str, Status]]:
+    """Return check and status of every verdict that is not consistent, except those that this challenge always leaves open."""
     return [
-        (named(verdict), verdict.worth)
+        (named(verdict), verdict.status)
         for verdict in all_verdicts
-        if verdict.worth is not Worth.CONSISTENT and (verdict.check, verdict.worth) not in ALWAYS
+        if verdict.status is not Status.CONSISTENT and (verdict.check, verdict.status) not in ALWAYS
     ]
 
 

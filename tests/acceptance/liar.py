@@ -31,10 +31,10 @@ from worker.challenge.setups import recorded
 from worker.fairness import commitments, events, receipts
 from worker.fairness.decisions import public_decisions
 from worker.fairness.documents import FORMAT
-from worker.fairness.fold import ChallengeFold
 from worker.fairness.manifests import Manifest
+from worker.fairness.replay import ChallengeReplay
 from worker.fairness.signing import Signer
-from worker.fairness.verify.public import PublicRepository, opened
+from worker.verify.public import PublicRepository, opened
 
 BEGUN = datetime.fromisoformat("2023-09-15T12:00:00+00:00")
 """An hour after the round of drand in liar_draws.py."""
@@ -193,27 +193,27 @@ class Story:
         """Return the number of the line that is due after a moment, or 0 if the log has no such line."""
         return next((number for number, made_at in enumerate(self.log, 1) if made_at >= moment), 0)
 
-    def fold(self, until: datetime | None = None) -> ChallengeFold:
+    def replay(self, until: datetime | None = None) -> ChallengeReplay:
         """Return what follows from the events, without those that the reveal omits."""
         included = [
             event for event in self.events if not event.left_out and (until is None or event.at <= until)
         ]
-        fold = ChallengeFold()
+        replay = ChallengeReplay()
         for event in included:
-            taking = fold if event.only_in is None else fold[event.only_in]
+            taking = replay if event.only_in is None else replay[event.only_in]
             taking.take(events.parse(_readable_fields(event)))
-        return fold
+        return replay
 
     def boards(self, phase: str, until: datetime | None = None) -> list[Board]:
         """Make the boards of a phase as the worker does: at every event, until the phase is closed."""
-        fold, history = self.fold(until)[phase], list[Board]()
+        replay, history = self.replay(until)[phase], list[Board]()
         moments = sorted({event.at for event in self.events if until is None or event.at <= until})
         for moment in moments:
-            decided = fold.decisions.at(moment)
+            decided = replay.decisions.at(moment)
             closed = None if decided is None else decided.frozen_at
             if closed is not None and moment > closed:
                 continue
-            snapshot = fold.snapshot(moment)
+            snapshot = replay.snapshot(moment)
             if snapshot is None:
                 continue
             following = boards.next_board(snapshot, history[-1:], at=moment)
@@ -222,10 +222,10 @@ class Story:
 
     def rules(self, phase: str, until: datetime | None = None) -> tuple[Any, datetime | None]:
         """Return the rules of a phase as its board uses them, and the time at which the phase was closed."""
-        fold = self.fold(until)[phase]
-        snapshot = fold.snapshot(fold.end)
+        replay = self.replay(until)[phase]
+        snapshot = replay.snapshot(replay.end)
         assert snapshot is not None
-        return snapshot.rules, fold.frozen_at
+        return snapshot.rules, replay.frozen_at
 
     def publish(self, until: datetime | None = None) -> PublicRepository:
         """Return everything that is public at a moment; by default at the end, with the reveals."""
@@ -239,11 +239,11 @@ class Story:
         files: dict[str, bytes] = {commitments.PATH: json.dumps(entries, indent=1).encode()}
         files[receipts.PATH] = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
         repository = PublicRepository(files=files, contents=lambda name: self.contents.get(name, b""))
-        fold = self.fold(until)
-        begun = [name for name in PHASES if fold[name].decisions.events]
+        replay = self.replay(until)
+        begun = [name for name in PHASES if replay[name].decisions.events]
         for name in begun:
             (rules, closed), history = self.rules(name, until), self.boards(name, until)
-            decisions, only_if_shown = public_decisions(fold[name])
+            decisions, only_if_shown = public_decisions(replay[name])
             sites.append(
                 PhaseSite(
                     codename=name,

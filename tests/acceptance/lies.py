@@ -357,7 +357,7 @@ def with_ladder(story: Story) -> Story:
     for event in story.of(events.SCORE):
         scored = events.parse(event.fields)
         if event.whole and isinstance(scored, events.ScoreEvent):
-            answer = story.fold(event.at)["dev"].shown_value(scored, event.at)
+            answer = story.replay(event.at)["dev"].shown_value(scored, event.at)
             event.fields |= {"q_mean": answer.value, "counts": answer.counts}
     return story
 

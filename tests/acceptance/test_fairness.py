@@ -27,11 +27,11 @@ from tests.acceptance.fair_challenge import (
 )
 from tests.worker.harness.harness import clean_environment, embeddings, git
 from worker.fairness import receipts
-from worker.fairness.verify import Worth, entry_of, make_report, receipt_verdicts, verdicts
-from worker.fairness.verify.public import opened, read_folder
-from worker.fairness.verify.recompute import submission_verdicts
-from worker.fairness.verify.report import ALWAYS as ALWAYS_TRUSTED
-from worker.fairness.verify.report import TRUST
+from worker.verify import Status, entry_of, make_report, receipt_verdicts, verdicts
+from worker.verify.public import opened, read_folder
+from worker.verify.recompute import submission_verdicts
+from worker.verify.report import ALWAYS as ALWAYS_TRUSTED
+from worker.verify.report import TRUST
 
 pytestmark = pytest.mark.xdist_group("fairness")
 ROOT = Path(__file__).parents[2]
@@ -51,15 +51,15 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     with opened(str(fair.board)) as repository:
         all_verdicts = list(verdicts(repository))
         report = make_report(repository, all_verdicts)
-    assert others(all_verdicts) == [("eval: reveal", Worth.NOT_REVEALED)]
-    assert {(verdict.check, verdict.worth) for verdict in all_verdicts} >= ALWAYS
+    assert others(all_verdicts) == [("eval: reveal", Status.NOT_REVEALED)]
+    assert {(verdict.check, verdict.status) for verdict in all_verdicts} >= ALWAYS
     assert report.sentence == SO_FAR
     tip = git(fair.board, "rev-parse", "main").strip()
     assert report.heading()[0] == f"Repository: {fair.board}"
     assert report.heading()[1].startswith(f"Branch main, commit {tip[:10]} of 20")
-    worths = [Worth.CONSISTENT] * 5
-    worths[1] = Worth.NOT_REVEALED
-    assert [answer.worth for answer in report.answers] == worths
+    statuses = [Status.CONSISTENT] * 5
+    statuses[1] = Status.NOT_REVEALED
+    assert [answer.status for answer in report.answers] == statuses
     assert len(list(report.lines(verbose=False))) < 40
     assert sum(len(answer.verdicts) for answer in report.answers) == len(report.verdicts)
     page = (ROOT / "docs" / "fairness.md").read_text()
@@ -75,7 +75,7 @@ def test_a_phase_without_a_commitment_is_a_lie(fair: Fair) -> None:
         changed = with_file(repository, "index.html", page[:end] + forged + page[end:])
         final = json.dumps(document | {"phase": "final"}).encode()
         changed = with_file(changed, "leaderboard/final.json", final)
-        assert {verdict.phase for verdict in verdicts(changed) if verdict.worth is Worth.CONTRADICTED} == {
+        assert {verdict.phase for verdict in verdicts(changed) if verdict.status is Status.CONTRADICTED} == {
             "final"
         }
 
@@ -95,7 +95,7 @@ def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> N
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert (report["verdict"], report["phases"]["dev"]["recomputed"]) == ("contradicted", 0)
-    assert next(question["worth"] for question in report["questions"]) == "contradicted"
+    assert next(question["status"] for question in report["questions"]) == "contradicted"
 
 
 def test_a_repository_in_another_format_is_refused(fair: Fair, tmp_path: Path) -> None:
@@ -120,18 +120,18 @@ def test_submission_is_recomputed(fair: Fair, tmp_path: Path, engine: str) -> No
     entry = entry_of(repository, stdout(fair, "B")["receipt"])
     assert entry is not None
     file = tmp_path / "mine.csv"
-    for content, receipt, worth, words in (
-        (embeddings(1, shuffled=True), False, Worth.RECOMPUTED, ""),
-        (embeddings(9), False, Worth.BELIEVED, ""),
-        (FILES["A"], True, Worth.BELIEVED, "it has the content of submission"),
-        (embeddings(9), True, Worth.BELIEVED, "no published entry has its content"),
-        (FILES["B"], True, Worth.RECOMPUTED, ""),
+    for content, receipt, status, words in (
+        (embeddings(1, shuffled=True), False, Status.RECOMPUTED, ""),
+        (embeddings(9), False, Status.BELIEVED, ""),
+        (FILES["A"], True, Status.BELIEVED, "it has the content of submission"),
+        (embeddings(9), True, Status.BELIEVED, "no published entry has its content"),
+        (FILES["B"], True, Status.RECOMPUTED, ""),
     ):
         file.write_bytes(content)
         scored = [entry] if receipt else []
         (first, *_) = submission_verdicts(repository, file, engine=engine, scored=scored)
-        assert (first.worth, words in first.sentence) == (worth, True), first
-        assert ("do not belong together" in first.sentence) == (receipt and worth is Worth.BELIEVED)
+        assert (first.status, words in first.sentence) == (status, True), first
+        assert ("do not belong together" in first.sentence) == (receipt and status is Status.BELIEVED)
     file.write_bytes(b"id,0\nx,1\n")
     with pytest.raises(ParticipantError):
         list(submission_verdicts(repository, file, engine=engine))
@@ -166,13 +166,13 @@ def test_participants_are_witnesses(fair: Fair) -> None:
     result = stdout(fair, "A")
     receipt, q_mean = result["receipt"], result["q_mean"]
     honest = list(receipt_verdicts(repository, receipt, q_mean))
-    assert {verdict.worth for verdict in honest} == {Worth.CONSISTENT}
+    assert {verdict.status for verdict in honest} == {Status.CONSISTENT}
     assert honest[0].sentence == "Your receipt carries the challenge's signature."
     rewritten = changed(repository, "commitment.json", to(0, "commitment", value="55" * 32))
-    assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(rewritten, receipt, q_mean)}
+    assert Status.CONTRADICTED in {verdict.status for verdict in receipt_verdicts(rewritten, receipt, q_mean)}
     for altered, shown_q in (({**receipt, "q_mean": 99.0}, 99.0), (receipt, q_mean + 0.01)):
         (verdict,) = receipt_verdicts(repository, altered, shown_q)
-        assert (verdict.worth, "proves nothing" in verdict.sentence) == (Worth.BELIEVED, True)
+        assert (verdict.status, "proves nothing" in verdict.sentence) == (Status.BELIEVED, True)
 
 
 def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) -> None:

@@ -28,14 +28,14 @@ from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import DIM, Harness, embeddings, git
 from worker.fairness import disclosure
 from worker.fairness.disclosure import FILES_PATH
-from worker.fairness.verify import Verdict, Worth, verdicts
-from worker.fairness.verify.public import PublicRepository, contents_in, opened, read_folder
-from worker.fairness.verify.recompute import published_verdicts
-from worker.fairness.verify.revealed import read_reveals
 from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.disclosure import lay_out
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
+from worker.verify import Status, Verdict, verdicts
+from worker.verify.public import PublicRepository, contents_in, opened, read_folder
+from worker.verify.recompute import published_verdicts
+from worker.verify.revealed import read_reveals
 
 pytestmark = pytest.mark.xdist_group("fairness")
 
@@ -47,9 +47,9 @@ def repository(fair: Fair) -> Iterator[PublicRepository]:
         yield public
 
 
-def worths(all_verdicts: Iterator[Verdict]) -> list[Worth]:
-    """Return the worth of each verdict."""
-    return [verdict.worth for verdict in all_verdicts]
+def statuses(all_verdicts: Iterator[Verdict]) -> list[Status]:
+    """Return the status of each verdict."""
+    return [verdict.status for verdict in all_verdicts]
 
 
 def content_of(public: PublicRepository, submission: int) -> str:
@@ -68,7 +68,7 @@ def test_the_files_of_the_rule_are_published_and_recomputed(fair: Fair, reposito
     """The baseline and the first row are published on a branch of their own, in the hashed form, and no other contents are."""
     (verdict,) = published_verdicts(repository)
     named = [fair.submissions["baseline"], fair.submissions["B"]]
-    assert (verdict.worth, verdict.submissions) == (Worth.RECOMPUTED, tuple(sorted(named)))
+    assert (verdict.status, verdict.submissions) == (Status.RECOMPUTED, tuple(sorted(named)))
     branch = git(fair.board, "ls-tree", "--name-only", "files").split()
     assert branch == sorted(f"{content_of(repository, submission)}.0" for submission in named)
     reference = json.loads(repository.files[FILES_PATH])
@@ -80,7 +80,7 @@ def test_the_files_of_the_rule_are_published_and_recomputed(fair: Fair, reposito
         ids = repository.files["reveal/dev/ids.txt"].decode().split()
         assert f"{Embeddings.from_canonical(content, ids, DIM).content_hash}.0" == name
     assert [entry["publish_files"] for entry in json.loads(repository.files["commitment.json"])] == ["top:1"]
-    assert worths(iter(verdicts(repository))).count(Worth.CONTRADICTED) == 0
+    assert statuses(iter(verdicts(repository))).count(Status.CONTRADICTED) == 0
 
 
 def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_part_that_is_missing_or_foreign_is_not_published_now(
     contents = repository.contents
     changed = replace(repository, contents=lambda name: parts[other] if name == first else contents(name))
     missing, recomputed = published_verdicts(changed)
-    assert (missing.worth, recomputed.worth) == (Worth.BELIEVED, Worth.RECOMPUTED)
+    assert (missing.status, recomputed.status) == (Status.BELIEVED, Status.RECOMPUTED)
     assert missing.sentence.startswith("No file is published now of submission ")
 
 
@@ -119,8 +119,8 @@ def test_files_are_not_recomputed_without_them_or_on_request(
     fair: Fair, repository: PublicRepository
 ) -> None:
     """A copy of the board alone lacks the files, and nobody is blamed for that."""
-    assert worths(published_verdicts(read_folder(fair.public))) == [Worth.BELIEVED]
-    assert worths(published_verdicts(repository, recompute=False)) == [Worth.BELIEVED]
+    assert statuses(published_verdicts(read_folder(fair.public))) == [Status.BELIEVED]
+    assert statuses(published_verdicts(repository, recompute=False)) == [Status.BELIEVED]
 
 
 @pytest.mark.parametrize("reference", [b"[]", b'{"format":1,"branch":"files","commit":"../x"}'])
@@ -129,7 +129,7 @@ def test_a_reference_that_cannot_be_read_is_a_contradiction(
 ) -> None:
     """The software writes it correctly."""
     verdict, *_ = published_verdicts(with_file(repository, FILES_PATH, reference))
-    assert (verdict.worth, FILES_PATH in verdict.sentence) == (Worth.CONTRADICTED, True)
+    assert (verdict.status, FILES_PATH in verdict.sentence) == (Status.CONTRADICTED, True)
 
 
 def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
@@ -150,7 +150,7 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
         message = harness.decide("challenge", "reveal")
         assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in message
         with opened(str(harness.board)) as public:
-            assert worths(published_verdicts(public)) == [Worth.BELIEVED, Worth.RECOMPUTED]
+            assert statuses(published_verdicts(public)) == [Status.BELIEVED, Status.RECOMPUTED]
         aside.rename(place)
         process = harness.run()
         harness.until(lambda: "run.start" in harness.log)
@@ -158,7 +158,7 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
         process.terminate()
         assert process.wait() == 0
         with opened(str(harness.board)) as public:
-            assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
+            assert statuses(published_verdicts(public)) == [Status.RECOMPUTED]
             assert harness.contradictions() == []
 
 
@@ -180,7 +180,7 @@ def test_contents_too_large_for_the_repository_are_left_out(
         assert "would take more than 1 GB" in told[0]
         with opened(str(harness.board)) as public:
             assert FILES_PATH not in public.files
-            assert worths(published_verdicts(public)) == [Worth.BELIEVED]
+            assert statuses(published_verdicts(public)) == [Status.BELIEVED]
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,17 @@ import yaml
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
-from worker.fairness.verify import (
+from worker.sandbox import ManualClock
+from worker.verify import (
+    Status,
     Verdict,
-    Worth,
     make_report,
     older_verdicts,
     receipt_verdicts,
     verdicts,
 )
-from worker.fairness.verify.public import PublicRepository, opened
-from worker.fairness.verify.recompute import published_verdicts
-from worker.sandbox import ManualClock
+from worker.verify.public import PublicRepository, opened
+from worker.verify.recompute import published_verdicts
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fairness_honest")]
 HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
@@ -115,7 +115,7 @@ class Challenge:
         return [
             f"{verdict.phase} {verdict.check}: {verdict.sentence}"
             for verdict in all_verdicts
-            if verdict.worth is Worth.CONTRADICTED
+            if verdict.status is Status.CONTRADICTED
         ]
 
     def answer(self, name: str) -> Verdict:
@@ -259,7 +259,7 @@ def ends(challenge: Challenge) -> None:
             for verdict in verdicts(repository)
             if (verdict.phase, verdict.check) == ("dev", "commitment")
         ]
-    assert opens.worth is Worth.NOT_REVEALED  # the new commitment waits for another reveal
+    assert opens.status is Status.NOT_REVEALED  # the new commitment waits for another reveal
 
 
 def ends_everywhere(challenge: Challenge) -> None:
@@ -306,7 +306,7 @@ def test_an_honest_challenge_is_never_contradicted(
         for name, words in ANSWERS.items():
             answer = challenge.answer(name)
             assert words in answer.sentence, name
-            assert answer.worth is (Worth.BELIEVED if name in BELIEVED else Worth.CONSISTENT), name
+            assert answer.status is (Status.BELIEVED if name in BELIEVED else Status.CONSISTENT), name
         last = challenge.clones[-1]
         (listed,) = [
             verdict for verdict in verdicts(last) if (verdict.phase, verdict.check) == ("dev", "decisions")

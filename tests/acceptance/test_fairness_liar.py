@@ -13,9 +13,9 @@ from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.liar_draws import DRAWS
 from tests.acceptance.lies import LIES, raise_score, score, with_ladder
 from worker.fairness import commitments, events
-from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
-from worker.fairness.verify.recompute import published_verdicts, submission_verdicts
-from worker.fairness.verify.revealed import read_reveals
+from worker.verify import Status, make_report, older_verdicts, receipt_verdicts, verdicts
+from worker.verify.recompute import published_verdicts, submission_verdicts
+from worker.verify.revealed import read_reveals
 
 pytestmark = pytest.mark.xdist_group("fairness")
 
@@ -36,11 +36,11 @@ def test_the_truth_is_never_contradicted(story: Story) -> None:
     """The kit's true story has no contradiction, so the lies below are not found merely because of how the kit writes files."""
     repository = story.publish()
     all_verdicts = [*verdicts(repository), *published_verdicts(repository)]
-    assert not [verdict for verdict in all_verdicts if verdict.worth is Worth.CONTRADICTED]
+    assert not [verdict for verdict in all_verdicts if verdict.status is Status.CONTRADICTED]
     assert len(story.boards("dev")) > 2
     for team in "ABC":
         on_receipt = list(receipt_verdicts(repository, story.receipt(story.sent_by(team)[-1])))
-        assert (on_receipt[-1].worth, len(on_receipt)) == (Worth.CONSISTENT, 3)
+        assert (on_receipt[-1].status, len(on_receipt)) == (Status.CONSISTENT, 3)
 
 
 @pytest.mark.parametrize("name", [*LIES, *DRAWS])
@@ -51,7 +51,7 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
     lie.tell(story)
     repository = story.publish()
     report = make_report(repository, verdicts(repository))
-    wrong = [verdict for verdict in report.verdicts if verdict.worth is Worth.CONTRADICTED]
+    wrong = [verdict for verdict in report.verdicts if verdict.status is Status.CONTRADICTED]
     sentences = [
         verdict.sentence
         for verdict in (wrong if lie.check else report.verdicts)
@@ -67,8 +67,8 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
         assert not {verdict.check for verdict in wrong} & {"signatures", "commitment", "labels"}
     if lie.receipt:
         # a disqualification is a decision, which says when and why, and contradicts nobody
-        worth = Worth.CONSISTENT if "disqualified" in lie.receipt else Worth.CONTRADICTED
-        said = [verdict for verdict in receipt_verdicts(repository, receipt) if verdict.worth is worth]
+        status = Status.CONSISTENT if "disqualified" in lie.receipt else Status.CONTRADICTED
+        said = [verdict for verdict in receipt_verdicts(repository, receipt) if verdict.status is status]
         assert [verdict for verdict in said if lie.receipt.lower() in verdict.sentence.lower()]
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_said_of_no_scores(story: Story) -> None:
     story.drop([event for event in story.events if "entry" in event.fields])
     repository = story.publish()
     report = make_report(repository, [*verdicts(repository), *published_verdicts(repository)])
-    assert report.number(Worth.CONTRADICTED) == 0
+    assert report.number(Status.CONTRADICTED) == 0
     assert report.sentence.endswith("No public submission was scored.")
     empty = {verdict.check: verdict.sentence for verdict in report.verdicts if verdict.phase == "dev"}
     assert {empty["scores"], empty["possible"]} == {"No score is open."}
@@ -86,11 +86,13 @@ def test_nothing_is_said_of_no_scores(story: Story) -> None:
 def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
     """A true story under the ladder rule has no contradiction, and a receipt that does not count leads to the submission that does."""
     repository = with_ladder(story).publish()
-    assert [verdict.sentence for verdict in verdicts(repository) if verdict.worth is Worth.CONTRADICTED] == []
+    assert [
+        verdict.sentence for verdict in verdicts(repository) if verdict.status is Status.CONTRADICTED
+    ] == []
     first, second = (story.receipt(pk) for pk in story.sent_by("A"))
     assert (first["counts"], second["counts"], first["q_mean"] == second["q_mean"]) == (True, False, True)
     verdict = list(receipt_verdicts(repository, second))[-1]
-    assert verdict.worth is Worth.CONSISTENT
+    assert verdict.status is Status.CONSISTENT
     assert f"submission {first['submission']} of the same team counts" in verdict.sentence
 
 
@@ -102,12 +104,12 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
     repository = story.publish()
     assert lies(repository) == set()
     (verdict,) = [
-        verdict for verdict in published_verdicts(repository) if verdict.worth is Worth.CONTRADICTED
+        verdict for verdict in published_verdicts(repository) if verdict.status is Status.CONTRADICTED
     ]
     assert "the published scores do not follow from this file" in verdict.sentence
     content = next(record.content for record in read_reveals(repository).phases["dev"].records[submission])
     story.contents = {name: part for name, part in story.contents.items() if not name.startswith(content)}
-    assert Worth.CONTRADICTED not in {verdict.worth for verdict in published_verdicts(story.publish())}
+    assert Status.CONTRADICTED not in {verdict.status for verdict in published_verdicts(story.publish())}
     assert f"no file is published now of submission {submission}" in " ".join(
         verdict.sentence.lower() for verdict in published_verdicts(story.publish())
     )
@@ -119,7 +121,7 @@ def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> 
     file = tmp_path / "c.csv"
     file.write_bytes(FILES["C"])
     (verdict,) = submission_verdicts(story.publish(), file, engine="default")
-    assert (verdict.worth, "do not follow from this file" in verdict.sentence) == (Worth.CONTRADICTED, True)
+    assert (verdict.status, "do not follow from this file" in verdict.sentence) == (Status.CONTRADICTED, True)
 
 
 def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
@@ -130,9 +132,9 @@ def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
     story.log, story.revealed = [], ()
     without = story.publish(story.revealed_at)
     for repository, receipt, since in ((behind, late, BEGUN + (place - 1) * EVERY), (without, early, BEGUN)):
-        for hours, worth in ((1, Worth.NOT_REVEALED), (4, Worth.CONTRADICTED)):
+        for hours, status in ((1, Status.NOT_REVEALED), (4, Status.CONTRADICTED)):
             on_receipt = list(receipt_verdicts(repository, receipt, now=since + hours * EVERY))
-            assert on_receipt[1].worth is worth, on_receipt
+            assert on_receipt[1].status is status, on_receipt
 
 
 FROM_THE_START = {
@@ -159,7 +161,7 @@ def test_published_facts_cannot_be_changed(happened: Story, story: Story, tmp_pa
     appended.push(story.publish())
     with appended.checked() as public:
         all_verdicts = list(verdicts(public))
-    wrong = {verdict.check for verdict in all_verdicts if verdict.worth is Worth.CONTRADICTED}
+    wrong = {verdict.check for verdict in all_verdicts if verdict.status is Status.CONTRADICTED}
     decisions = [
         verdict
         for verdict in all_verdicts
@@ -195,7 +197,7 @@ def test_backdating_shows_in_the_order_of_commits(story: Story, tmp_path: Path) 
     with repository.checked() as public:
         (times,) = [verdict for verdict in verdicts(public) if verdict.check == "times"]
     words = f"up to {len(story.log)} lines of the public log came in one commit"
-    assert (times.worth, words in times.sentence) == (Worth.BELIEVED, True)
+    assert (times.status, words in times.sentence) == (Status.BELIEVED, True)
 
 
 def test_a_rewritten_history_contradicts_clones_and_receipts(
@@ -215,10 +217,10 @@ def test_a_rewritten_history_contradicts_clones_and_receipts(
     receipt = happened.receipt(happened.sent_by("C")[0])
     with rewritten.checked() as public, older.checked() as before:
         all_verdicts = list(verdicts(public))
-        assert Worth.CONTRADICTED not in {verdict.worth for verdict in all_verdicts}
+        assert Status.CONTRADICTED not in {verdict.status for verdict in all_verdicts}
         assert any("--receipt, --against" in sentence for sentence in make_report(public, all_verdicts).trust)
-        assert Worth.CONTRADICTED in {verdict.worth for verdict in older_verdicts(public, before)}
-        assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(public, receipt)}
+        assert Status.CONTRADICTED in {verdict.status for verdict in older_verdicts(public, before)}
+        assert Status.CONTRADICTED in {verdict.status for verdict in receipt_verdicts(public, receipt)}
     with appended.checked() as public:
         assert "history" in lies(public)
 
@@ -238,14 +240,16 @@ def test_what_the_key_has_signed_counts_in_unsigned_commits(
     for repository in (appended, rewritten):
         repository.push(story.publish())
     with appended.checked() as public:
-        sentences = [verdict.sentence for verdict in verdicts(public) if verdict.worth is Worth.CONTRADICTED]
+        sentences = [
+            verdict.sentence for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED
+        ]
     assert any("something that the challenge's key has signed" in sentence for sentence in sentences)
     with rewritten.checked() as public, older.checked() as before:
         assert lies(public) == set()
         sentences = [
             verdict.sentence
             for verdict in older_verdicts(public, before)
-            if verdict.worth is Worth.CONTRADICTED
+            if verdict.status is Status.CONTRADICTED
         ]
     assert any("receipts.jsonl does not begin" in sentence for sentence in sentences)
 
@@ -253,9 +257,9 @@ def test_what_the_key_has_signed_counts_in_unsigned_commits(
 def test_a_commitment_that_nothing_opens_waits_only_if_it_came_after_the_reveal(story: Story) -> None:
     """A later reveal may still open it; an earlier one that is not opened is a contradiction."""
     first = story.entries[-1]
-    for made_at, worth in (
-        (story.revealed_at + EVERY, Worth.NOT_REVEALED),
-        (story.revealed_at - EVERY, Worth.CONTRADICTED),
+    for made_at, status in (
+        (story.revealed_at + EVERY, Status.NOT_REVEALED),
+        (story.revealed_at - EVERY, Status.CONTRADICTED),
     ):
         second = {**first, "sequence": 2, "made_at": made_at.isoformat()}
         story.entries = [first, commitments.signed(second, story.signer)]
@@ -264,7 +268,7 @@ def test_a_commitment_that_nothing_opens_waits_only_if_it_came_after_the_reveal(
             for verdict in verdicts(story.publish())
             if (verdict.phase, verdict.check) == ("dev", "commitment")
         ]
-        assert verdict.worth is worth
+        assert verdict.status is status
 
 
 def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path) -> None:
@@ -275,9 +279,9 @@ def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path)
     }
     repository = story.publish()
     labels = {verdict.phase: verdict for verdict in verdicts(repository) if verdict.check == "labels"}
-    assert [labels[name].worth for name in PHASES] == [Worth.CONSISTENT, Worth.BELIEVED]
+    assert [labels[name].status for name in PHASES] == [Status.CONSISTENT, Status.BELIEVED]
     file = tmp_path / "a.csv"
     file.write_bytes(FILES["A"])
     all_verdicts = list(submission_verdicts(repository, file, engine="default"))
-    assert [verdict.worth for verdict in all_verdicts] == [Worth.RECOMPUTED, Worth.BELIEVED]
+    assert [verdict.status for verdict in all_verdicts] == [Status.RECOMPUTED, Status.BELIEVED]
     assert all("cannot be recomputed" in verdict.sentence for verdict in (labels["eval"], all_verdicts[1]))

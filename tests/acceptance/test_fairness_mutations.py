@@ -19,10 +19,10 @@ from worker.fairness import commitments, events, receipts, signing
 from worker.fairness.documents import digest
 from worker.fairness.manifests import commitment_of
 from worker.fairness.signing import Signer
-from worker.fairness.verify import Worth, make_report, receipt_verdicts, verdicts
-from worker.fairness.verify.commits import HISTORY
-from worker.fairness.verify.public import PublicRepository, read_folder
-from worker.fairness.verify.recompute import published_verdicts
+from worker.verify import Status, make_report, receipt_verdicts, verdicts
+from worker.verify.commits import HISTORY
+from worker.verify.public import PublicRepository, read_folder
+from worker.verify.recompute import published_verdicts
 
 pytestmark = pytest.mark.xdist_group("fairness")
 
@@ -168,7 +168,7 @@ def contradictions(public: PublicRepository) -> tuple[set[str], set[tuple[str, s
     """Return the checks that contradict a repository, with their phases, and everything that is said about it."""
     all_verdicts = [*verdicts(public), *published_verdicts(public, recompute=False)]
     return (
-        {named(verdict) for verdict in all_verdicts if verdict.worth is Worth.CONTRADICTED},
+        {named(verdict) for verdict in all_verdicts if verdict.status is Status.CONTRADICTED},
         {(verdict.check, verdict.sentence) for verdict in all_verdicts},
     )
 
@@ -265,7 +265,7 @@ def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None
         spoilt = changed(repository, path, spoil)
     receipt = {"commitment": "00", "nonce": "11", "challenge": "22", "chain": "33"}
     all_verdicts = [*verdicts(spoilt), *receipt_verdicts(spoilt, receipt, 1.0)]
-    assert {verdict.worth for verdict in all_verdicts} <= set(Worth)
+    assert {verdict.status for verdict in all_verdicts} <= set(Status)
     report = make_report(spoilt, all_verdicts)
     assert report.heading()
     json.dumps(report.to_json())
@@ -276,7 +276,7 @@ def test_boards_from_after_the_reveal_wait_for_another_one(fair: Fair) -> None:
     repository = changed(read_folder(fair.public), REVEAL, to("boards", value=lambda boards: boards[:-1]))
     before_it = changed(repository, REVEAL, to("revealed_at", value="2001-01-01T00:00:00+00:00"))
     (board,) = [verdict for verdict in verdicts(before_it) if named(verdict) == "dev: boards"]
-    assert (board.worth, "after the reveal; this can be checked" in board.sentence) == (
-        Worth.NOT_REVEALED,
+    assert (board.status, "after the reveal; this can be checked" in board.sentence) == (
+        Status.NOT_REVEALED,
         True,
     )

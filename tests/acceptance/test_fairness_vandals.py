@@ -15,8 +15,8 @@ from tests.worker.harness.commits import forged_commitment, forged_line, sign_he
 from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.signing import Signer
-from worker.fairness.verify import Worth, older_verdicts, verdicts
-from worker.fairness.verify.public import PublicRepository, opened, read_folder
+from worker.verify import Status, older_verdicts, verdicts
+from worker.verify.public import PublicRepository, opened, read_folder
 
 pytestmark = pytest.mark.xdist_group("fairness")
 
@@ -30,12 +30,12 @@ def clone(fair: Fair, tmp_path: Path) -> Git:
     return Git(tmp_path / "clone", fair.signer, clone_of=fair.board)
 
 
-def tip_sentences(repository: PublicRepository, worth: Worth = Worth.CHANGED) -> list[str]:
+def tip_sentences(repository: PublicRepository, status: Status = Status.CHANGED) -> list[str]:
     """Return what is said about changes by others: by default those that visitors see."""
     return [
         verdict.sentence
         for verdict in verdicts(repository)
-        if verdict.check == "tip" and verdict.worth is worth
+        if verdict.check == "tip" and verdict.status is status
     ]
 
 
@@ -165,7 +165,7 @@ def test_files_that_change_nothing_are_listed(clone: Git) -> None:
         with clone.checked() as repository:
             assert lies(repository) == set()
             assert len(tip_sentences(repository)) == (0 if is_signed else 1)
-            sentences = "\n".join(tip_sentences(repository, Worth.BELIEVED))
+            sentences = "\n".join(tip_sentences(repository, Status.BELIEVED))
         assert ".github/workflows/check.yml, LICENSE" in sentences
         assert ("may change what visitors see: 404.html" in sentences) == is_signed
 
@@ -206,17 +206,20 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) ->
         assert "history" in lies(repository)
         sentences = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "history"]
         assert any("by neuco-worker published is no longer in it" in sentence for sentence in sentences)
-        ahead = [verdict.worth for verdict in older_verdicts(repository, older)]
-        assert ahead.count(Worth.CONTRADICTED) == 1
-        assert {verdict.worth for verdict in older_verdicts(older, older)} == {Worth.CONSISTENT}
+        ahead = [verdict.status for verdict in older_verdicts(repository, older)]
+        assert ahead.count(Status.CONTRADICTED) == 1
+        assert {verdict.status for verdict in older_verdicts(older, older)} == {Status.CONSISTENT}
     clone.git("reset", "-q", "--hard", "HEAD~2")
     clone.git("commit", "-q", "--allow-empty", "-m", "another way")
     with clone.checked() as repository:
         first, *files = older_verdicts(repository, older)
-        assert (first.worth, "History was rewritten: commit" in first.sentence) == (Worth.CONTRADICTED, True)
-        assert Worth.CONTRADICTED in {verdict.worth for verdict in files}
+        assert (first.status, "History was rewritten: commit" in first.sentence) == (
+            Status.CONTRADICTED,
+            True,
+        )
+        assert Status.CONTRADICTED in {verdict.status for verdict in files}
     copied = list(older_verdicts(older, read_folder(fair.public)))
-    assert [verdict.worth for verdict in copied] == [Worth.BELIEVED, *[Worth.CONSISTENT] * 3]
+    assert [verdict.status for verdict in copied] == [Status.BELIEVED, *[Status.CONSISTENT] * 3]
 
 
 def test_a_history_that_begins_anew_is_named(clone: Git) -> None:
@@ -232,5 +235,7 @@ def test_a_history_that_begins_anew_is_named(clone: Git) -> None:
     clone.git("branch", "-qM", "main")
     with clone.checked() as repository:
         assert lies(repository) == {"order"}
-        (sentence,) = [verdict.sentence for verdict in verdicts(repository) if verdict.worth is Worth.CHANGED]
+        (sentence,) = [
+            verdict.sentence for verdict in verdicts(repository) if verdict.status is Status.CHANGED
+        ]
     assert "No commit is signed" in sentence

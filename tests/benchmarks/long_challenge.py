@@ -30,9 +30,9 @@ from worker.challenge.records import PhaseRecord
 from worker.fairness import commitments, disclosure, events, manifests, receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.documents import FORMAT
-from worker.fairness.fold import ChallengeFold
+from worker.fairness.replay import ChallengeReplay
 from worker.fairness.signing import Signer
-from worker.fairness.verify.commits import HISTORY
+from worker.verify.commits import HISTORY
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PHASE, TITLE, SECRET = "dev", "Benchmark", bytes(range(32))
@@ -178,12 +178,12 @@ def record_of(size: Size) -> PhaseRecord:
 def _story(record: PhaseRecord, size: Size) -> Story:
     """Make boards and log of the events with the worker's own functions."""
     random = np.random.default_rng(2)
-    story, fold = Story(), ChallengeFold()
+    story, replay = Story(), ChallengeReplay()
     for number, happened in enumerate(events_of(record, size), 1):
         for fields in happened:
-            fold.take(events.parse(fields))
+            replay.take(events.parse(fields))
         made_at = START + timedelta(hours=number, minutes=1)
-        snapshot = fold[PHASE].snapshot(made_at)
+        snapshot = replay[PHASE].snapshot(made_at)
         assert snapshot is not None
         board = next_board(snapshot, story.boards[-1:], at=made_at)
         assert board is not None

@@ -19,13 +19,13 @@ from worker.challenge.configuration import load
 from worker.challenge.files import read_phase, read_phases, read_secret
 from worker.challenge.secrets import public_value
 from worker.fairness import commitments, draws
-from worker.fairness.verify import Worth, receipt_verdicts, verdicts
-from worker.fairness.verify.public import opened as opened_repository
 from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
+from worker.verify import Status, receipt_verdicts, verdicts
+from worker.verify.public import opened as opened_repository
 
 SET_BACK_S = 200  # within what a check forgives between a commitment and a score
 
@@ -43,7 +43,7 @@ def lies(harness: Harness, stdout: Mapping[str, Any] | None = None) -> list[str]
         all_verdicts = list(verdicts(repository))
         if stdout is not None:
             all_verdicts += receipt_verdicts(repository, stdout["receipt"], stdout["q_mean"])
-    return [verdict.sentence for verdict in all_verdicts if verdict.worth is Worth.CONTRADICTED]
+    return [verdict.sentence for verdict in all_verdicts if verdict.status is Status.CONTRADICTED]
 
 
 def test_disagreeing_clocks_cause_no_contradiction(harness: Harness, worker: StepWorker) -> None:

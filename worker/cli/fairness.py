@@ -22,8 +22,8 @@ from worker.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from worker.fairness.verify import Verdict
-    from worker.fairness.verify.public import PublicRepository
+    from worker.verify import Verdict
+    from worker.verify.public import PublicRepository
 
 CHANGED = 3  # exit code
 
@@ -150,10 +150,10 @@ def verify(
 
     Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """
-    from worker.fairness.verify import Worth, make_report, older_verdicts, verdicts
-    from worker.fairness.verify.public import contents_in, no_contents
-    from worker.fairness.verify.public import opened as opened_repository
-    from worker.fairness.verify.recompute import published_verdicts
+    from worker.verify import Status, make_report, older_verdicts, verdicts
+    from worker.verify.public import contents_in, no_contents
+    from worker.verify.public import opened as opened_repository
+    from worker.verify.recompute import published_verdicts
 
     receipts = [(path, *_receipt(path)) for path in receipt or ()]
     beside = no_contents if files is None else contents_in(files)
@@ -175,9 +175,9 @@ def verify(
     else:
         for line in report.lines(verbose=verbose):
             print(printable(line))
-    if report.number(Worth.CONTRADICTED):
+    if report.number(Status.CONTRADICTED):
         raise typer.Exit(1)
-    if report.number(Worth.CHANGED):
+    if report.number(Status.CHANGED):
         raise typer.Exit(CHANGED)
 
 
@@ -188,13 +188,13 @@ def _brought(
     engine: str,
 ) -> Iterator[Verdict]:
     """Check a participant's receipts and files, receipts first."""
-    from worker.fairness.verify import entry_of, receipt_verdicts
+    from worker.verify import entry_of, receipt_verdicts
 
     for path, receipt, q_mean in receipts:
         yield from receipt_verdicts(public, receipt, q_mean, check=f"your receipt {path}")
     if not files:
         return
-    from worker.fairness.verify.recompute import submission_verdicts
+    from worker.verify.recompute import submission_verdicts
 
     scored = [entry for _, receipt, _ in receipts if (entry := entry_of(public, receipt)) is not None]
     for path in files:

@@ -96,7 +96,7 @@ def show_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
         for sentence in rehearsal.verified:
             console.print(f"  {sentence}", markup=False)
     for heading, style, sentences in (
-        ("Worth a look", "bold yellow", rehearsal.remarks),
+        ("Status a look", "bold yellow", rehearsal.remarks),
         ("Problems", "bold red", rehearsal.faults),
     ):
         if sentences:

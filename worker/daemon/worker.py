@@ -21,7 +21,7 @@ from worker.daemon.alerts import Alerting
 from worker.evalai import Budget, Client
 from worker.evaluation.stage import Evaluation
 from worker.fairness.recording import record_phases
-from worker.fairness.register import RegisterFold
+from worker.fairness.register import RegisterReplay
 from worker.fetching.housekeeping import HOUSEKEEPING, remove_old_files
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
@@ -106,9 +106,9 @@ class Worker:
         self.budget = Budget(configuration.evalai.requests_per_minute)
         self.intake = Intake(self.context, client, self.budget, fresh_client=fresh_client)
         self.fetching = Fetching(self.context, self.files)
-        fold = RegisterFold()
-        self.evaluation = Evaluation(self.context, self.files, fold)
-        self.publishing = Publishing(self.context, fold)
+        replay = RegisterReplay()
+        self.evaluation = Evaluation(self.context, self.files, replay)
+        self.publishing = Publishing(self.context, replay)
         self.beacon = BeaconFetcher(self.context)
         self.alerting = Alerting(self.context)
         self.problem: NeucoError | None = None

@@ -18,7 +18,7 @@ from worker.challenge.setups import PhaseSetup
 from worker.evaluation import answers
 from worker.evaluation.evaluate_child import Order, Result, order_for
 from worker.evaluation.outcomes import STARTING, blame, requeue
-from worker.fairness.register import RegisterFold, register
+from worker.fairness.register import RegisterReplay, register
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Limits
 from worker.runtime.storage import GIGABYTE, FileStore
@@ -55,7 +55,7 @@ class ScoreSubmission(ChildAct[Result]):
         row: The submission.
         setup: Its phase as it is recorded now.
         file: The submitted file.
-        fold: Everything that is registered, from which the answer follows.
+        replay: Everything that is registered, from which the answer follows.
     """
 
     name = "evaluate"
@@ -69,13 +69,13 @@ class ScoreSubmission(ChildAct[Result]):
         setup: PhaseSetup,
         *,
         file: Path,
-        fold: RegisterFold,
+        replay: RegisterReplay,
     ) -> None:
         self._context = context
         self._files = files
         self._setup = setup
         self._file = file
-        self._fold = fold
+        self._replay = replay
         self._attempt = 0
         self._complete: list[str] = []
         self.pk = row.pk
@@ -133,7 +133,7 @@ class ScoreSubmission(ChildAct[Result]):
             return
         register(tx, now)  # what a participant is shown follows from registered facts
         row = tx.get(self.pk)
-        score = None if row is None else answers.register_row(tx, self._fold, row, setup.record, now=now)
+        score = None if row is None else answers.register_row(tx, self._replay, row, setup.record, now=now)
         if score is None:
             raise RuntimeError("the child ended but cells are missing")
         q_mean, value, receipt = score

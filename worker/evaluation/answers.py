@@ -19,9 +19,9 @@ from scoring.metrics import mean_quality
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import intact_record
 from worker.fairness import receipts
-from worker.fairness.fold import PhaseFold
 from worker.fairness.membership import AFTER_THE_CLOSE, ShownValue
-from worker.fairness.register import LATEST, RegisterFold, register_score
+from worker.fairness.register import LATEST, RegisterReplay, register_score
+from worker.fairness.replay import PhaseReplay
 from worker.state import COUNTED, LONGEST_WAIT, OutboxKind, State, SubmissionRow, Transaction
 
 
@@ -136,13 +136,13 @@ def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[
 
 
 def register_row(
-    tx: Transaction, fold: RegisterFold, row: SubmissionRow, record: PhaseRecord, *, now: datetime
+    tx: Transaction, replay: RegisterReplay, row: SubmissionRow, record: PhaseRecord, *, now: datetime
 ) -> tuple[float, ShownValue, dict[str, Any]] | None:
     """Register a submission's score.
 
     Args:
         tx: The transaction that stores the answer.
-        fold: Everything that is registered.
+        replay: Everything that is registered.
         row: The submission; its content is known.
         record: The record of the phase on which it was scored.
         now: The time.
@@ -156,7 +156,7 @@ def register_row(
     values = [cell.q for cell in cells if cell.q is not None]
     if len(values) < len(record.versions):
         return None
-    value, nonce, commitment = register_score(tx, fold, row, protocol=protocol, cells=cells, now=now)
+    value, nonce, commitment = register_score(tx, replay, row, protocol=protocol, cells=cells, now=now)
     receipt = receipts.issue(tx, submission=row.pk, score=value, nonce=nonce, commitment=commitment)
     return mean_quality(values), value, receipt
 
@@ -165,7 +165,7 @@ AT_ONCE = 100  # corrections in one publish cycle; the others follow when these 
 
 
 def correct_phase(
-    tx: Transaction, fold: RegisterFold, phase: str, *, now: datetime, most: int | None = None
+    tx: Transaction, replay: RegisterReplay, phase: str, *, now: datetime, most: int | None = None
 ) -> int:
     """Give every submission of a phase the answer that follows from the register; return how many answers changed.
 
@@ -175,7 +175,7 @@ def correct_phase(
 
     Args:
         tx: A transaction in which everything that decides the answers is registered.
-        fold: Everything that is registered.
+        replay: Everything that is registered.
         phase: Codename.
         now: The time.
         most: Largest number of answers to change; None for all.
@@ -183,7 +183,7 @@ def correct_phase(
     record, row, changed = intact_record(tx, phase), tx.phase_record(phase), 0
     if record is None or row is None:
         return 0
-    registered = fold.at(tx)[phase]
+    registered = replay.at(tx)[phase]
     rows = [row for row in tx.submissions(COUNTED | {State.SCORED}, phase=phase) if row.answer is not None]
     # in the order of their places on the ladders, because each registered value depends on those before it
     for submission in sorted(rows, key=lambda row: (registered.place(registered.entry_of(row.pk)), row.pk)):
@@ -192,7 +192,7 @@ def correct_phase(
         before = Answer.from_json(submission.answer or "")
         if _stays(registered, submission, before, record, closed=row.frozen_at is not None):
             continue
-        score = register_row(tx, fold, submission, record, now=now)
+        score = register_row(tx, replay, submission, record, now=now)
         if score is None:
             continue
         q_mean, value, receipt = score
@@ -204,15 +204,17 @@ def correct_phase(
     return changed
 
 
-def _stays(fold: PhaseFold, row: SubmissionRow, answer: Answer, record: PhaseRecord, *, closed: bool) -> bool:
+def _stays(
+    replay: PhaseReplay, row: SubmissionRow, answer: Answer, record: PhaseRecord, *, closed: bool
+) -> bool:
     """Return whether an answer is the one that follows from the register, or stays as it is whatever follows."""
-    entry = fold.entry_of(row.pk)
-    score = None if entry is None else fold.score(entry, LATEST)
+    entry = replay.entry_of(row.pk)
+    score = None if entry is None else replay.score(entry, LATEST)
     if score is None:
         return entry is None
     if answer.value is not None and (closed or (record.rules.ladder_step is None and answer.counts is None)):
         return True
-    shown = fold.shown_value(score, LATEST)
+    shown = replay.shown_value(score, LATEST)
     return answer.tells == (shown.value, shown.counts)
 
 

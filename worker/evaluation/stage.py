@@ -9,7 +9,7 @@ from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup, alert_key
 from worker.evaluation.act import ScoreSubmission
 from worker.evaluation.outcomes import STARTING, blame, requeue
-from worker.fairness.register import RegisterFold
+from worker.fairness.register import RegisterReplay
 from worker.runtime.child_acts import ChildRunner
 from worker.runtime.storage import FileStore
 from worker.state import Attempt, State, SubmissionRow
@@ -21,13 +21,13 @@ class Evaluation:
     Args:
         context: The worker's surroundings.
         files: Stored submission files.
-        fold: Everything that is registered.
+        replay: Everything that is registered.
     """
 
-    def __init__(self, context: Context, files: FileStore, fold: RegisterFold) -> None:
+    def __init__(self, context: Context, files: FileStore, replay: RegisterReplay) -> None:
         self._context = context
         self._files = files
-        self._fold = fold
+        self._replay = replay
         self._runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
 
     @property
@@ -69,7 +69,7 @@ class Evaluation:
                 tx.move(row.pk, State.SCORING, State.FETCHED)
                 tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
             return True
-        act = ScoreSubmission(self._context, self._files, row, setup, file=file, fold=self._fold)
+        act = ScoreSubmission(self._context, self._files, row, setup, file=file, replay=self._replay)
         return self._runner.start(act, now)
 
     def _on_record(self, row: SubmissionRow, now: datetime) -> PhaseSetup | None:

@@ -16,36 +16,41 @@ from leaderboard.rendering import display_name
 from scoring.printable import printable
 from worker.fairness import membership
 from worker.fairness.events import PhaseEvent, SubmissionEvent
-from worker.fairness.fold import PhaseFold
+from worker.fairness.replay import PhaseReplay
 
 DESCRIBED = ("method", "project_url", "publication_url")
 
 
-def public_decisions(fold: PhaseFold) -> tuple[tuple[Decision, ...], frozenset[int]]:
+def public_decisions(replay: PhaseReplay) -> tuple[tuple[Decision, ...], frozenset[int]]:
     """Return the decisions that are published at once, and the submissions of which they are only published if a board ever had these.
 
     They do not depend on private submissions, and name no task. So they are the same whether all events are known or only those that the
     reveal opens.
     """
-    newest = {entry: history.events[-1] for entry, history in fold.submissions.items()}
+    newest = {entry: history.events[-1] for entry, history in replay.submissions.items()}
     public = {
         entry
         for entry, facts in newest.items()
-        if facts.public and facts.answered and not facts.own and entry in fold.scores
+        if facts.public and facts.answered and not facts.own and entry in replay.scores
     }
     others = frozenset(facts.submission for entry, facts in newest.items() if entry not in public)
-    return decisions(fold, public), others
+    return decisions(replay, public), others
 
 
-def decisions(fold: PhaseFold, public: Collection[str] | None = None) -> tuple[Decision, ...]:
+def decisions(replay: PhaseReplay, public: Collection[str] | None = None) -> tuple[Decision, ...]:
     """Return what was decided, oldest first.
 
     Args:
-        fold: The phase.
+        replay: The phase.
         public: The entries that decisions about all entries may depend on; None for all that are open.
     """
-    entries = fold.submissions.keys() if public is None else public
-    listed = [*_changes(fold, entries), *_entries(fold, entries), *_teams(fold, entries), *_notes(fold)]
+    entries = replay.submissions.keys() if public is None else public
+    listed = [
+        *_changes(replay, entries),
+        *_entries(replay, entries),
+        *_teams(replay, entries),
+        *_notes(replay),
+    ]
     return tuple(sorted(listed, key=lambda decision: (decision.at, decision.text)))
 
 
@@ -56,9 +61,9 @@ def _decision(
     return Decision(at=at, kind=kind, text=text, reason=reason, submission=submission)
 
 
-def _changes(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
-    scored = [fold.scores[entry].events[0].at for entry in entries if entry in fold.scores]
-    for earlier, later in pairwise(fold.decisions.events):
+def _changes(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision]:
+    scored = [replay.scores[entry].events[0].at for entry in entries if entry in replay.scores]
+    for earlier, later in pairwise(replay.decisions.events):
         again = min(scored, default=later.at) < later.at  # before the first score, no rank depends on it
         for kind, text in (
             (DecisionKind.RESCORE, _scoring(earlier, later) if again else ""),
@@ -91,15 +96,15 @@ def _close(earlier: PhaseEvent, later: PhaseEvent) -> str:
     return "the board was closed" if closed == minute(later.at) else f"the board was closed as of {closed}"
 
 
-def _entries(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
+def _entries(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision]:
     renamed: dict[tuple[str, str], Decision] = {}
-    for entry, history in fold.registered.items():
+    for entry, history in replay.registered.items():
         for earlier, later in pairwise([None, *history.events]):
             if later is None:
                 continue
             about = partial(_decision, later.at, submission=later.submission)
             team, name = _team(later), f"submission {later.submission} of {_team(later)}"
-            for text, reason in _moved(fold, earlier, later):
+            for text, reason in _moved(replay, earlier, later):
                 yield about(DecisionKind.ENTRY, f"{name} {text}", reason)
             before = team if earlier is None else _team(earlier)
             if before != team and entry in entries:
@@ -108,11 +113,11 @@ def _entries(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
     yield from renamed.values()
 
 
-def _teams(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
+def _teams(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision]:
     """Yield the decisions about whole teams, by name only if the team had sent one of the entries before."""
-    for team, history in fold.teams.items():
+    for team, history in replay.teams.items():
         for event in history.events:
-            sent = (fold.registered[entry].at(event.at) for entry in fold.registered if entry in entries)
+            sent = (replay.registered[entry].at(event.at) for entry in replay.registered if entry in entries)
             names = [_team(facts) for facts in sent if facts is not None and facts.team_key == team]
             what = "was disqualified with all its" if event.disqualified else "was reinstated with all its"
             text = f"team {names[-1] if names else f'number {team}'} {what} submissions"
@@ -124,13 +129,13 @@ def _team(facts: SubmissionEvent) -> str:
 
 
 def _moved(
-    fold: PhaseFold, earlier: SubmissionEvent | None, later: SubmissionEvent
+    replay: PhaseReplay, earlier: SubmissionEvent | None, later: SubmissionEvent
 ) -> Iterator[tuple[str, str]]:
     """Yield what took a submission off the board, put it back, or made it a baseline, and why."""
     if earlier is not None and membership.taken_off(earlier) and not membership.taken_off(later):
         yield "was put back", later.reason
-    reason = _kept_off(fold, later)
-    before = None if earlier is None else _kept_off(fold, earlier)
+    reason = _kept_off(replay, later)
+    before = None if earlier is None else _kept_off(replay, earlier)
     had_place = earlier is not None and before is None
     if reason and (had_place or membership.taken_off(later) not in (None, before)):
         if later.removed is not None:
@@ -143,21 +148,21 @@ def _moved(
         yield f"was made {'public' if later.public else 'private'}", later.reason
     if any(getattr(earlier, name) != getattr(later, name) for name in DESCRIBED):
         yield "has another method or other links", later.reason
-    rules = fold.rules(later.at)
+    rules = replay.rules(later.at)
     if rules is None:
         return
     if membership.is_baseline(later, rules) and not membership.is_baseline(earlier, rules):
         yield "became a baseline", later.reason
 
 
-def _kept_off(fold: PhaseFold, facts: SubmissionEvent) -> str | None:
+def _kept_off(replay: PhaseReplay, facts: SubmissionEvent) -> str | None:
     """Return what keeps a submission off the board by the rules at that time; before there are rules, what takes it off."""
-    rules = fold.rules(facts.at)
+    rules = replay.rules(facts.at)
     return membership.taken_off(facts) if rules is None else membership.kept_off(facts, rules)
 
 
-def _notes(fold: PhaseFold) -> Iterator[Decision]:
-    for note in fold.notes:
+def _notes(replay: PhaseReplay) -> Iterator[Decision]:
+    for note in replay.notes:
         yield _decision(note.at, DecisionKind.OTHER, note.text.rstrip("."))
 
 

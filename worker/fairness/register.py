@@ -26,8 +26,8 @@ from worker.fairness.events import (
     SubmissionFacts,
     TeamEvent,
 )
-from worker.fairness.fold import ChallengeFold
 from worker.fairness.membership import ShownValue
+from worker.fairness.replay import ChallengeReplay
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 
 ROWS = 4096  # in the cache of hashes of facts
@@ -36,28 +36,28 @@ LATEST = datetime.max.replace(tzinfo=UTC)
 """A moment after all events."""
 
 
-class RegisterFold:
-    """The fold of everything that is registered; only new events are read again."""
+class RegisterReplay:
+    """The replay of everything that is registered; only new events are read again."""
 
     def __init__(self) -> None:
-        self._fold = ChallengeFold()
+        self._replay = ChallengeReplay()
         self._last: tuple[int, str] | None = None
 
-    def at(self, tx: Transaction) -> ChallengeFold:
-        """Return the fold of all events that a transaction sees."""
+    def at(self, tx: Transaction) -> ChallengeReplay:
+        """Return the replay of all events that a transaction sees."""
         if self._last is not None and tx.event_commitment(self._last[0]) != self._last[1]:
             # A transaction was rolled back.
-            self._fold, self._last = ChallengeFold(), None
+            self._replay, self._last = ChallengeReplay(), None
         for row in tx.events(after=self._last[0] if self._last else 0):
-            self._fold.take(events.parse(row.fields))
+            self._replay.take(events.parse(row.fields))
             self._last = row.id, row.commitment
-        return self._fold
+        return self._replay
 
 
 def withholds(tx: Transaction, phase: str) -> bool:
     """Return whether a phase withholds its values now."""
     decisions = tx.events(phase, kind=events.PHASE)
-    return ChallengeFold(events.parse(row.fields) for row in decisions)[phase].withholds(LATEST)
+    return ChallengeReplay(events.parse(row.fields) for row in decisions)[phase].withholds(LATEST)
 
 
 def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
@@ -81,7 +81,7 @@ def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
 
 def register_score(
     tx: Transaction,
-    fold: RegisterFold,
+    replay: RegisterReplay,
     row: SubmissionRow,
     *,
     protocol: str,
@@ -92,7 +92,7 @@ def register_score(
 
     Args:
         tx: The transaction that stores the answer.
-        fold: Everything that is registered, from which the value follows.
+        replay: Everything that is registered, from which the value follows.
         row: The submission.
         protocol: Hash of the protocol.
         cells: Its cells, one for each task.
@@ -119,7 +119,7 @@ def register_score(
         q_mean=None,
         counts=None,
     )
-    value = fold.at(tx)[event.phase].shown_value(event, at)
+    value = replay.at(tx)[event.phase].shown_value(event, at)
     event = event.model_copy(update={"q_mean": value.value, "counts": value.counts})
     return value, *_add(tx, subject_of(row), event, "")
 

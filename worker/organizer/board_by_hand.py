@@ -19,7 +19,7 @@ from worker.challenge.context import Context
 from worker.challenge.setups import read_record, recorded
 from worker.challenge.timetable import Timetable
 from worker.daemon import make_client
-from worker.fairness.register import RegisterFold, withholds
+from worker.fairness.register import RegisterReplay, withholds
 from worker.organizer.decisions import decided
 from worker.organizer.session import LOOK_EVERY_S, LeaderWait, OrganizerSession, Tell
 from worker.publishing import Publishing
@@ -78,7 +78,7 @@ def _publish_leading(session: OrganizerSession, generation: int) -> None:
             structlog.PrintLogger(sys.stderr), wrapper_class=structlog.make_filtering_bound_logger(WARNING)
         ),
     )
-    stage = Publishing(context, RegisterFold())
+    stage = Publishing(context, RegisterReplay())
     with session.store.lead(session.clock()):
         pass  # from now on, a daemon that has lost the lock without noticing pushes nothing
     try:
@@ -233,7 +233,7 @@ def _make_boards(session: OrganizerSession, phases: Collection[str], *, closing:
             session.configuration,
             phases,
             BoardHistory(),
-            RegisterFold(),
+            RegisterReplay(),
             now=session.clock(),
             closing=closing,
         )

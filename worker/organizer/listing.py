@@ -16,7 +16,7 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import not_recorded, read_record
 from worker.evaluation.answers import Answer
 from worker.fairness.membership import is_baseline
-from worker.fairness.register import LATEST, RegisterFold, disqualified_teams, submission_facts
+from worker.fairness.register import LATEST, RegisterReplay, disqualified_teams, submission_facts
 from worker.intake import waiting
 from worker.organizer.session import OrganizerSession
 from worker.state import ACTIVE, State, SubmissionRow, Transaction
@@ -144,7 +144,7 @@ def snapshot(session: OrganizerSession, phase: str) -> PhaseSnapshot:
     """
     session.check_phase(phase)
     with session.store.read() as tx:
-        now = RegisterFold().at(tx)[phase].snapshot(LATEST)
+        now = RegisterReplay().at(tx)[phase].snapshot(LATEST)
     if now is None:
         raise not_recorded(phase)
     return now

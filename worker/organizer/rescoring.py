@@ -23,7 +23,7 @@ from worker.evaluation.answers import correct_phase
 from worker.evaluation.stored import FillRow
 from worker.fairness import commitments
 from worker.fairness.membership import taken_off
-from worker.fairness.register import RegisterFold, disqualified_teams, submission_facts
+from worker.fairness.register import RegisterReplay, disqualified_teams, submission_facts
 from worker.organizer.decisions import decided
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct, ChildRunner, OverLimit
@@ -252,7 +252,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
     now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
     with decided(session, tx, reason):
         put_on_record(tx, setup.record)
-    changed = correct_phase(tx, RegisterFold(), setup.record.codename, now=now)
+    changed = correct_phase(tx, RegisterReplay(), setup.record.codename, now=now)
     if not setup.record.scores_as(before.protocol.hash, before.versions):
         text = f"tasks or protocol of {setup.record.codename} changed{f': {reason}' if reason else ''}"
         commitments.check_keys(tx, read_secret(session.configuration), [setup])

@@ -15,8 +15,8 @@ from worker.challenge.configuration import Configuration, web_address
 from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, disclosure, id_lists, receipts
 from worker.fairness.decisions import public_decisions
-from worker.fairness.fold import PhaseFold
-from worker.fairness.register import LATEST, RegisterFold, register
+from worker.fairness.register import LATEST, RegisterReplay, register
+from worker.fairness.replay import PhaseReplay
 from worker.fairness.signing import Signer, signer
 from worker.participant.challenge import announced, list_path
 from worker.state import AT_EVALAI, COUNTED, LOG_UNSEEN, REVEALED, State, SubmissionRow, Transaction
@@ -88,7 +88,7 @@ def begin_cycle(
     configuration: Configuration,
     phases: Collection[str],
     history: BoardHistory,
-    fold: RegisterFold,
+    replay: RegisterReplay,
     *,
     now: datetime,
     closing: str | None = None,
@@ -102,18 +102,18 @@ def begin_cycle(
         configuration: The checked configuration.
         phases: Codenames.
         history: Boards so far.
-        fold: Everything that is registered.
+        replay: Everything that is registered.
         now: The time.
         closing: A phase that is being closed; it gets a board even if it withholds its values until then.
     """
     register(tx, now)
     for name in phases:
-        correct_phase(tx, fold, name, now=now, most=AT_ONCE)
-    at, folds = tx.attestation_time(now), fold.at(tx)  # later than what the corrections registered
+        correct_phase(tx, replay, name, now=now, most=AT_ONCE)
+    at, replays = tx.attestation_time(now), replay.at(tx)  # later than what the corrections registered
     terms, revealed, attestations = _terms(tx), tx.reveals(), attestation_files(tx)
     sites, snapshots = [], {}
     for name in phases:
-        site, snapshot = _phase_site(tx, configuration, folds[name], history, closing=name == closing)
+        site, snapshot = _phase_site(tx, configuration, replays[name], history, closing=name == closing)
         sites.append(replace(site, terms=terms.get(name), revealed=name in revealed))
         if snapshot is not None and site.frozen_at is None and site.waiting is None:
             snapshots[name] = snapshot
@@ -131,7 +131,7 @@ def begin_cycle(
 
 
 def _phase_site(
-    tx: Transaction, configuration: Configuration, phase: PhaseFold, history: BoardHistory, *, closing: bool
+    tx: Transaction, configuration: Configuration, phase: PhaseReplay, history: BoardHistory, *, closing: bool
 ) -> tuple[PhaseSite, PhaseSnapshot | None]:
     """Return what is published of a phase so far, with what decides its board now; that is None before the phase is recorded."""
     name, snapshot = phase.name, phase.snapshot(LATEST)

@@ -17,7 +17,7 @@ from worker.challenge.setups import alert_key, read_record
 from worker.evalai import Retry
 from worker.fairness import receipts
 from worker.fairness.disclosure import BRANCH
-from worker.fairness.register import RegisterFold
+from worker.fairness.register import RegisterReplay
 from worker.publishing import files_branch
 from worker.publishing.boards import (
     BoardHistory,
@@ -60,7 +60,7 @@ class MakeBoards(PublishAct[Cycle]):
     Args:
         context: The worker's surroundings.
         history: Boards so far.
-        fold: Everything that is registered.
+        replay: Everything that is registered.
         tries: How many cycles in a row failed before this one.
     """
 
@@ -69,10 +69,12 @@ class MakeBoards(PublishAct[Cycle]):
     time_out_s = 900.0  # no network is involved, but a large challenge has much to compute
     kept = False
 
-    def __init__(self, context: Context, history: BoardHistory, fold: RegisterFold, *, tries: int) -> None:
+    def __init__(
+        self, context: Context, history: BoardHistory, replay: RegisterReplay, *, tries: int
+    ) -> None:
         super().__init__(context, tries=tries)
         self._history = history
-        self._fold = fold
+        self._replay = replay
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Register and read what decides the boards."""
@@ -84,7 +86,7 @@ class MakeBoards(PublishAct[Cycle]):
             except InfrastructureError as error:
                 self._context.report(tx, alert_key(name), error, now=now)
         close_due_batch(tx, now=now)
-        self._cycle = begin_cycle(tx, configuration, phases, self._history, self._fold, now=now)
+        self._cycle = begin_cycle(tx, configuration, phases, self._history, self._replay, now=now)
 
     def perform(self, resource: Publisher) -> Cycle:
         """Compute the boards."""
@@ -153,15 +155,15 @@ class Publishing:
 
     Args:
         context: The worker's surroundings.
-        fold: Everything that is registered.
+        replay: Everything that is registered.
     """
 
-    def __init__(self, context: Context, fold: RegisterFold) -> None:
+    def __init__(self, context: Context, replay: RegisterReplay) -> None:
         self._context = context
         self._settings = publisher_settings(context.configuration)
         self._publisher = Publisher(self._settings)
         self._history = BoardHistory()
-        self._fold = fold
+        self._replay = replay
         self._runner: Runner[Publisher] = Runner(
             "git", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
@@ -230,7 +232,7 @@ class Publishing:
                 return None
             if not (self._is_behind(tx) or receipts.is_due(tx, now)):
                 return None
-        return MakeBoards(self._context, self._history, self._fold, tries=self._retry.tries)
+        return MakeBoards(self._context, self._history, self._replay, tries=self._retry.tries)
 
     def reload(self) -> None:
         """Apply a changed configuration in the next cycle."""

@@ -13,9 +13,9 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
-from worker.fairness.verify import Worth, receipt_verdicts
-from worker.fairness.verify.public import opened
 from worker.sandbox import Fault, FaultPlan
+from worker.verify import Status, receipt_verdicts
+from worker.verify.public import opened
 
 
 def printed(
@@ -232,6 +232,6 @@ def test_what_evalai_shows_now_is_followed_on_demand(
     assert any("was made public" in verdict.sentence for verdict in harness.verdicts())
     with opened(str(harness.board)) as repository:
         said = list(receipt_verdicts(repository, harness.stdout(private)["receipt"]))[-1]
-    assert said.worth is Worth.CONSISTENT
+    assert said.status is Status.CONSISTENT
     assert "the organizers made it private on 20" in said.sentence
     assert "(the team asked for it)" in said.sentence

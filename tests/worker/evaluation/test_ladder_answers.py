@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.fairness.verify import Worth
+from worker.verify import Status
 
 STEP = 1.0
 BAD, GOOD, NEAR = embeddings(1), embeddings(2), embeddings(0)  # -1.4, 1.7 and 1.0
@@ -65,7 +65,9 @@ def test_only_submissions_that_beat_the_earlier_value_count(harness: Harness, wo
     harness.decide("board", "freeze", "--phase", "dev", "--now", "--yes")
     harness.decide("challenge", "reveal", "--yes")
     assert harness.contradictions() == []
-    assert ("boards", Worth.CONSISTENT) in {(verdict.check, verdict.worth) for verdict in harness.verdicts()}
+    assert ("boards", Status.CONSISTENT) in {
+        (verdict.check, verdict.status) for verdict in harness.verdicts()
+    }
 
 
 def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: StepWorker) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.fairness.verify import Worth, receipt_verdicts
-from worker.fairness.verify.public import opened
+from worker.verify import Status, receipt_verdicts
+from worker.verify.public import opened
 
 CLOSE = ("board", "freeze", "--phase", "dev", "--yes", "--reason", "a test")
 
@@ -55,7 +55,7 @@ def test_values_are_withheld_until_the_phase_is_closed(harness: Harness, worker:
     assert harness.contradictions() == []
     with opened(str(harness.board)) as public:
         checked = [verdict for receipt in receipts for verdict in receipt_verdicts(public, receipt)]
-    assert Worth.CONTRADICTED not in {verdict.worth for verdict in checked}
+    assert Status.CONTRADICTED not in {verdict.status for verdict in checked}
     words = f"ubmission {first} of team B counts on the final board"
     assert any(words in verdict.sentence for verdict in checked)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.fairness.verify import Worth, receipt_verdicts
-from worker.fairness.verify.public import opened
 from worker.sandbox import ManualClock
+from worker.verify import Status, receipt_verdicts
+from worker.verify.public import opened
 
 STEP, REASON = 1.0, "several accounts"
 BAD, GOOD, NEAR = embeddings(1), embeddings(2), embeddings(0)  # -1.4, 1.7 and 1.0
@@ -104,7 +104,7 @@ def test_its_decision_is_registered_and_checked(harness: Harness, worker: StepWo
     assert f"({REASON}), which changed these ranks: A 1 → none, B 2 → 1" in decisions["dev"]
     assert "was disqualified with all its submissions" in decisions["eval"]
     for verdict in said.values():
-        assert verdict.worth is Worth.CONSISTENT
+        assert verdict.status is Status.CONSISTENT
         assert "the organizers disqualified its team with all its submissions on 20" in verdict.sentence
         assert f"({REASON})" in verdict.sentence
 

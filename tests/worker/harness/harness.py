@@ -38,14 +38,14 @@ from worker.challenge.timetable import Job
 from worker.daemon import Worker, intervals, make_client
 from worker.evaluation import evaluate_child
 from worker.evaluation.evaluate_child import order_for
-from worker.fairness.verify import Verdict, Worth, verdicts
-from worker.fairness.verify.public import opened
 from worker.intake.queue import POLL
 from worker.intake.reading import RECONCILE
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import ACTIVE, State, Store, SubmissionRow, Transaction, schema
+from worker.verify import Status, Verdict, verdicts
+from worker.verify.public import opened
 
 if TYPE_CHECKING:
     from tests.worker.harness.fork_server import ForkServer
@@ -263,7 +263,7 @@ class Harness:
 
     def contradictions(self) -> list[str]:
         """Return the contradictions that a verification of the repository finds."""
-        return [verdict.sentence for verdict in self.verdicts() if verdict.worth is Worth.CONTRADICTED]
+        return [verdict.sentence for verdict in self.verdicts() if verdict.status is Status.CONTRADICTED]
 
     def teams(self, phase: str = "dev") -> list[str]:
         """Return the teams on a board, best first."""

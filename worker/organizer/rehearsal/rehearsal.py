@@ -19,9 +19,6 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
-from worker.fairness.verify import Worth, make_report, verdicts
-from worker.fairness.verify.public import opened
-from worker.fairness.verify.recompute import published_verdicts
 from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.disclosure import lay_out
 from worker.organizer.rehearsal.entries import Entries, Entry
@@ -31,6 +28,9 @@ from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedS
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import Sandbox, from_challenge
+from worker.verify import Status, make_report, verdicts
+from worker.verify.public import opened
+from worker.verify.recompute import published_verdicts
 
 # calls a minute, so that the rehearsal never waits
 UNHINDERED = 1_000_000
@@ -233,7 +233,7 @@ def _end(
     contradictions = tuple(
         f"`verify` found a contradiction: {verdict.sentence}"
         for verdict in report.verdicts
-        if verdict.worth is Worth.CONTRADICTED
+        if verdict.status is Status.CONTRADICTED
     )
     sources = (
         f"Phase {verdict.phase}: {verdict.sentence}" for verdict in report.verdicts if verdict.check == BEACON

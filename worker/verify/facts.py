@@ -21,9 +21,9 @@ from worker.fairness import membership
 from worker.fairness.decisions import minute
 from worker.fairness.events import ScoreEvent
 from worker.fairness.membership import ShownValue
-from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.timeline import CLOCK_SLACK
-from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent, must
+from worker.verify.revealed import RevealedPhase
+from worker.verify.timeline import CLOCK_SLACK
+from worker.verify.verdict import Fault, Verdict, believed, consistent, require
 
 FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as first seen; these never change
 ONCE_KNOWN = ("file", "content")
@@ -36,18 +36,18 @@ WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
 def belong(phase: RevealedPhase) -> Verdict:
     """Check that facts and scores of every open entry fit together."""
     _check_openings(phase)
-    for history in phase.fold.submissions.values():
+    for history in phase.replay.submissions.values():
         first_values: dict[str, object] = {}
         for facts in history.events:
             who = f"submission {facts.submission}"
-            must(
+            require(
                 not (facts.answered and facts.refused),
                 f"{who} is registered as answered with a score and as refused on {minute(facts.at)}",
             )
             for name in (*FIXED, *ONCE_KNOWN):
                 value = getattr(facts, name)
                 if name in FIXED or value is not None or name in first_values:
-                    must(
+                    require(
                         first_values.setdefault(name, value) == value,
                         f"the {name} of {who} changed on {minute(facts.at)}; it never can",
                     )
@@ -56,11 +56,11 @@ def belong(phase: RevealedPhase) -> Verdict:
         _check_owner(phase, score)
         _check_shown(phase, score)
         for task, cell in score.cells.items():
-            must(
+            require(
                 rows.setdefault(cell.version, cell.row_set) == cell.row_set,
                 f"submission {score.submission} was scored on other rows than those of task {task}",
             )
-    if not phase.fold.submissions:
+    if not phase.replay.submissions:
         return consistent("no submission is open")
     return consistent(
         "the scores and the value shown for every entry belong to its submission, team and file"
@@ -69,31 +69,31 @@ def belong(phase: RevealedPhase) -> Verdict:
 
 def _scores(phase: RevealedPhase) -> Iterator[ScoreEvent]:
     """Yield all open scores, entry by entry."""
-    for history in phase.fold.scores.values():
+    for history in phase.replay.scores.values():
         yield from history.events
 
 
 def _check_openings(phase: RevealedPhase) -> None:
     """Find entries of another phase, entries that are both open and closed, and two entries of one submission."""
-    fold = phase.fold
+    replay = phase.replay
     for _, event in phase.events:
-        must(
+        require(
             event.phase in (None, phase.name),
             f"the event {event.kind} of {event.at.isoformat()} is of another phase",
         )
-    both = sorted(fold.private & {*fold.submissions, *fold.scores})
-    must(not both, f"entry {both[:1]} was revealed as private in one place and in full in another")
-    for entry, history in fold.submissions.items():
+    both = sorted(replay.private & {*replay.submissions, *replay.scores})
+    require(not both, f"entry {both[:1]} was revealed as private in one place and in full in another")
+    for entry, history in replay.submissions.items():
         submission = history.events[0].submission
-        must(fold.entry_of(submission) == entry, f"submission {submission} is registered as two entries")
+        require(replay.entry_of(submission) == entry, f"submission {submission} is registered as two entries")
 
 
 def _check_owner(phase: RevealedPhase, score: ScoreEvent) -> None:
     """Check that a score belongs to the submission of its entry, and is not from before it or before the rules."""
-    fold = phase.fold
-    facts = fold.submissions[score.entry].at(score.at) if score.entry in fold.submissions else None
+    replay = phase.replay
+    facts = replay.submissions[score.entry].at(score.at) if score.entry in replay.submissions else None
     who = f"a score of {minute(score.at)} for submission {score.submission}"
-    if facts is None or fold.rules(score.at) is None:
+    if facts is None or replay.rules(score.at) is None:
         before = "the submission" if facts is None else "the rules of the board"
         raise Fault(f"{who} was registered before {before}")
     differing = [name for name in BOUND if getattr(score, name) != getattr(facts, name)]
@@ -102,19 +102,19 @@ def _check_owner(phase: RevealedPhase, score: ScoreEvent) -> None:
         for name in ONCE_KNOWN
         if getattr(facts, name) not in (None, getattr(score, name) or getattr(facts, name))
     ]
-    must(not differing, f"{who} has another {', '.join(differing)} than the register")
+    require(not differing, f"{who} has another {', '.join(differing)} than the register")
 
 
 def _check_shown(phase: RevealedPhase, score: ScoreEvent) -> None:
     """Check that a shown value follows at its time; the ladders of private submissions are not fully open."""
-    rules = phase.fold.rules(score.at)
+    rules = phase.replay.rules(score.at)
     if not score.public_at_first and rules is not None and rules.ladder_step is not None:
         return
     shown, follows = (
         ShownValue(value=score.q_mean, counts=score.counts),
-        phase.fold.shown_value(score, score.at),
+        phase.replay.shown_value(score, score.at),
     )
-    must(
+    require(
         shown == follows,
         f"submission {score.submission} was shown {_value(shown)} on {minute(score.at)}, follows {_value(follows)}",
     )
@@ -143,8 +143,8 @@ def scores(phase: RevealedPhase) -> Verdict:
             if (promise.protocol.hash, promise.manifest.versions) == (record.protocol, record.versions)
         ]
         who = f"submission {record.submission} was scored"
-        must(moments, f"{who} on tasks or by a protocol without a commitment")
-        must(
+        require(moments, f"{who} on tasks or by a protocol without a commitment")
+        require(
             record.at >= min(moments) - CLOCK_SLACK,
             f"{who} before there was a commitment to its tasks",
         )
@@ -160,7 +160,7 @@ def possible(phase: RevealedPhase) -> Verdict:
             _check_folds(phase, record, task)
             key = (record.content, record.protocol, task, cell.version)
             other, folds = scored.setdefault(key, (record.submission, cell.folds))
-            must(
+            require(
                 largest_difference(cell.folds, folds) <= TOLERANCE,
                 f"submissions {other} and {record.submission} have two different scores of one content in task {task}",
             )
@@ -179,11 +179,11 @@ def _check_folds(phase: RevealedPhase, record: ScoreEvent, task: str) -> None:
     """Check the number of one task's fold scores, and that each is possible."""
     protocol, cell = phase.protocols[record.protocol], record.cells[task]
     scores, who = np.array(cell.folds), f"in task {task}, submission {record.submission} has"
-    must(len(scores) == protocol.folds, f"{who} {len(scores)} fold scores instead of {protocol.folds}")
+    require(len(scores) == protocol.folds, f"{who} {len(scores)} fold scores instead of {protocol.folds}")
     allowed, failed = min(protocol.recipe.max_failed_folds, protocol.folds - 1), int(np.isnan(scores).sum())
-    must(failed <= allowed, f"{who} {failed} failed folds, where {allowed} are allowed")
+    require(failed <= allowed, f"{who} {failed} failed folds, where {allowed} are allowed")
     impossible = scores[(scores > BEST) | (scores < WORST[phase.types[cell.version]])]
-    must(not impossible.size, f"{who} an impossible fold score ({', '.join(map(str, impossible[:1]))})")
+    require(not impossible.size, f"{who} an impossible fold score ({', '.join(map(str, impossible[:1]))})")
 
 
 def largest_difference(computed: Sequence[float], published: Sequence[float]) -> float:
@@ -196,12 +196,12 @@ def largest_difference(computed: Sequence[float], published: Sequence[float]) ->
 
 def unscored(phase: RevealedPhase) -> Verdict | None:
     """Report the submissions that would count in the end if they had scores on the final tasks; None if there are none."""
-    fold = phase.fold
-    rules = fold.decisions.events[-1].rules
+    replay = phase.replay
+    rules = replay.decisions.events[-1].rules
     without = [
         str(history.events[-1].submission)
-        for entry, history in fold.submissions.items()
-        if membership.kept_off(history.events[-1], rules) is None and fold.score(entry, fold.end) is None
+        for entry, history in replay.submissions.items()
+        if membership.kept_off(history.events[-1], rules) is None and replay.score(entry, replay.end) is None
     ]
     if not without:
         return None

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from worker.fairness.verify import facts, opening, registered, timeline
-from worker.fairness.verify.decisions import decisions
-from worker.fairness.verify.drawn import drawn
-from worker.fairness.verify.pages import page
-from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import RevealedPhase, read_reveals
-from worker.fairness.verify.verdict import Fault, Verdict, judged, not_revealed
+from worker.verify import facts, opening, registered, timeline
+from worker.verify.decisions import decisions
+from worker.verify.drawn import drawn
+from worker.verify.pages import page
+from worker.verify.public import PublicRepository
+from worker.verify.revealed import RevealedPhase, read_reveals
+from worker.verify.verdict import Fault, Verdict, judged, not_revealed
 
 _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | None]] = {
     "commitment": opening.commitment,

@@ -21,7 +21,7 @@ from leaderboard.git import OWN_FILES, OWN_FOLDERS, Repository, without_signatur
 from scoring.documents import canonical
 from worker.fairness import commitments, receipts, signing
 from worker.fairness.signing import is_signed, signing_key
-from worker.fairness.verify.verdict import UNREADABLE
+from worker.verify.verdict import UNREADABLE
 
 HISTORY = "leaderboard/history.jsonl"
 SIGNED = (commitments.PATH, receipts.PATH)

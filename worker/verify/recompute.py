@@ -21,16 +21,16 @@ from worker.fairness import disclosure
 from worker.fairness.disclosure import FilesReference
 from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
-from worker.fairness.verify.facts import largest_difference
-from worker.fairness.verify.public import Contents, PublicRepository
-from worker.fairness.verify.revealed import RevealedPhase, read_reveals
-from worker.fairness.verify.verdict import (
+from worker.verify.facts import largest_difference
+from worker.verify.public import Contents, PublicRepository
+from worker.verify.revealed import RevealedPhase, read_reveals
+from worker.verify.verdict import (
     Fault,
+    Status,
     Verdict,
-    Worth,
     believed,
     judged,
-    must,
+    require,
 )
 
 CHECK, YOURS = "files", "your submission"
@@ -83,7 +83,7 @@ def _reference(repository: PublicRepository) -> None:
 def _add_due(phase: RevealedPhase, contents: dict[str, list[int]]) -> None:
     """Add the contents that the committed rule names, each with its submissions on the last board."""
     rule = disclosure.rule_of(phase.repository.commitments, phase.name)
-    if phase.fold.unknown_phase is not None:  # so the order of the board is not known
+    if phase.replay.unknown_phase is not None:  # so the order of the board is not known
         rule = disclosure.BASELINES
     rows = [(row.submission, row.baseline) for row in phase.boards[-1].standings] if phase.boards else []
     for submission in disclosure.due(rule, rows):
@@ -118,7 +118,7 @@ def _of_contents(
         yield believed(f"no file is published now of {who}, so the scores are taken on trust")
     if submissions:
         yield Verdict(
-            worth=Worth.RECOMPUTED,
+            status=Status.RECOMPUTED,
             sentence=f"the scores of {count_of(len(submissions), 'entry', 'entries')} were recomputed from published files,"
             f" {len(tasks)} x {phase.protocol.folds} folds each; the largest difference is {worst:.1e}",
             submissions=tuple(sorted(submissions)),
@@ -210,7 +210,7 @@ def _of_file(
     tasks, of = published_tasks(phase), _folds(phase)
     submissions, worst = _recomputed(phase, embeddings, tasks, engine, lambda done: progress(done, of))
     yield Verdict(
-        worth=Worth.RECOMPUTED,
+        status=Status.RECOMPUTED,
         sentence=f"all {len(tasks)} x {phase.protocol.folds} fold scores were recomputed; the largest difference is {worst:.1e}",
         submissions=submissions,
     )
@@ -237,7 +237,7 @@ def _recomputed(
     if not records:
         raise Fault(
             "it was scored on tasks that have since changed, and their labels are not published: its scores cannot be recomputed",
-            Worth.BELIEVED,
+            Status.BELIEVED,
         )
     key, device = phase.latest.splits_key(phase.key), make_engine(ENGINES[engine])
     try:
@@ -249,7 +249,7 @@ def _recomputed(
         for record in records
         for task in card.tasks
     )
-    must(worst <= TOLERANCE, f"the published scores do not follow from this file (off by {worst:.2g})")
+    require(worst <= TOLERANCE, f"the published scores do not follow from this file (off by {worst:.2g})")
     return tuple(sorted({record.submission for record in records})), worst
 
 
@@ -261,7 +261,7 @@ def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
     """
     if not phase.with_labels:
         raise Fault(
-            "only hashes of the labels were released: the scores cannot be recomputed", Worth.BELIEVED
+            "only hashes of the labels were released: the scores cannot be recomputed", Status.BELIEVED
         )
     ids, tasks = frozenset(phase.ids), []
     for task in sorted(phase.manifest.tasks, key=lambda task: task.identifier):

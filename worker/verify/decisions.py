@@ -14,19 +14,19 @@ from worker.fairness import membership
 from worker.fairness.decisions import decisions as decided
 from worker.fairness.decisions import minute
 from worker.fairness.events import SubmissionEvent
-from worker.fairness.fold import PhaseFold
-from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.timeline import SLACK
-from worker.fairness.verify.verdict import Verdict, believed, consistent, must, not_revealed
+from worker.fairness.replay import PhaseReplay
+from worker.verify.revealed import RevealedPhase
+from worker.verify.timeline import SLACK
+from worker.verify.verdict import Verdict, believed, consistent, not_revealed, require
 
 
 def decisions(phase: RevealedPhase) -> Verdict:
     """Report the organizers' decisions: rules, tasks, removals, the close."""
     sentences = []
-    for decision in decided(phase.fold):
+    for decision in decided(phase.replay):
         changed = "" if decision.kind is DecisionKind.OTHER else effect(phase, decision.at)
         sentences.append(f"{decision.text} on {minute(decision.at)}{because(decision.reason)}{changed}")
-    sentences += _after_the_close(phase.fold)
+    sentences += _after_the_close(phase.replay)
     if not sentences:
         return consistent("its rules never changed, and no entry was taken off the board")
     return consistent(f"decisions by the organizers: {'; '.join(sentences)}")
@@ -43,15 +43,15 @@ def effect(phase: RevealedPhase, moment: datetime) -> str:
     return f", which changed these ranks: {name_some(changes)}" if changes else ""
 
 
-def _after_the_close(fold: PhaseFold) -> Iterator[str]:
+def _after_the_close(replay: PhaseReplay) -> Iterator[str]:
     """Report the submissions that would count if the board had not been closed before."""
-    rules, closed = fold.rules(fold.end), fold.frozen_at
+    rules, closed = replay.rules(replay.end), replay.frozen_at
     if rules is None or closed is None:
         return
-    for entry, history in fold.submissions.items():
+    for entry, history in replay.submissions.items():
         facts, then = history.events[-1], history.at(closed)
-        counts = membership.kept_off(facts, rules) is None and fold.score(entry, fold.end) is not None
-        if counts and (then is None or not then.answered or fold.score(entry, closed) is None):
+        counts = membership.kept_off(facts, rules) is None and replay.score(entry, replay.end) is not None
+        if counts and (then is None or not then.answered or replay.score(entry, closed) is None):
             yield f"submission {facts.submission} of {facts.team} was answered after the board was closed"
 
 
@@ -67,31 +67,31 @@ def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
         Fault: If it should be on the board, or the organizers took it off.
         LookupError, ValueError, TypeError, AttributeError, RecursionError: If what was revealed has another form.
     """
-    fold = phase.fold
-    if (needed := fold.unknown_phase) is not None:
+    replay = phase.replay
+    if (needed := replay.unknown_phase) is not None:
         return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
-    facts = fold.submissions[entry].events[-1]
+    facts = replay.submissions[entry].events[-1]
     who = f"{before}submission {facts.submission} of team {facts.team}"
     if facts.superseded_by is None or facts.answered:
         return _counting(phase, facts, who)
     again = f"{who} was run again at EvalAI as submission {facts.superseded_by}"
-    following = fold.entry_of(facts.superseded_by)
+    following = replay.entry_of(facts.superseded_by)
     if following is None:
         return believed(f"{again}. That one has not been revealed: it was refused, or is private")
     return counting(phase, following, f"{again}. ")
 
 
 def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
-    fold = phase.fold
+    replay = phase.replay
     rows = {row.submission: row for row in phase.final_rows}
     if facts.submission in rows:
         return consistent(f"{who} counts on the final board {_at(rows[facts.submission])}")
-    rules = fold.decisions.events[-1].rules
-    if (decided := _decided(fold, facts)) is not None:
+    rules = replay.decisions.events[-1].rules
+    if (decided := _decided(replay, facts)) is not None:
         return consistent(f"{who} is not on the final board: {decided}")
     reason = membership.kept_off(facts, rules)
-    must(reason in (None, membership.PRIVATE), f"{who} is not on the final board: {reason}")
-    snapshot = fold.snapshot(fold.closed_at)
+    require(reason in (None, membership.PRIVATE), f"{who} is not on the final board: {reason}")
+    snapshot = replay.snapshot(replay.closed_at)
     entries = () if snapshot is None else snapshot.entries
     ours = next((entry for entry in entries if entry.submission == facts.submission), None)
     if snapshot is None or ours is None:
@@ -105,12 +105,12 @@ def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict
     )
 
 
-def _decided(fold: PhaseFold, facts: SubmissionEvent) -> str | None:
+def _decided(replay: PhaseReplay, facts: SubmissionEvent) -> str | None:
     """Return how the organizers took a submission off the board: what they decided, when and why; None if they did not."""
-    events = fold.submissions[facts.entry].events
+    events = replay.submissions[facts.entry].events
     if facts.removed is not None:
         at = _since([event.at for event in events], [event.removed is not None for event in events])
-        by_itself = fold.registered[facts.entry].events[-1].removed is not None
+        by_itself = replay.registered[facts.entry].events[-1].removed is not None
         what = "it" if by_itself else "its team with all its submissions"
         return f"the organizers disqualified {what} on {minute(at)}{because(facts.removed)}"
     if facts.public_at_first and not facts.public:
@@ -132,12 +132,12 @@ def _late(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
 
     A close is registered at once. A backdated one cannot exclude what was answered before it was registered.
     """
-    fold, closed_at = phase.fold, phase.fold.closed_at
-    answered_at = next(event.at for event in fold.submissions[facts.entry].events if event.answered)
+    replay, closed_at = phase.replay, phase.replay.closed_at
+    answered_at = next(event.at for event in replay.submissions[facts.entry].events if event.answered)
     decided_at = next(
-        (event.at for event in fold.decisions.events if event.frozen_at == closed_at), closed_at
+        (event.at for event in replay.decisions.events if event.frozen_at == closed_at), closed_at
     )
-    must(
+    require(
         answered_at > closed_at and (decided_at - closed_at <= SLACK or answered_at >= decided_at),
         f"{who} is not on the final board, and nothing published says why",
     )
@@ -145,7 +145,7 @@ def _late(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
         f"{who} is on no board: the board was closed on {minute(closed_at)}, and the submission was answered on"
         f" {minute(answered_at)}"
     )
-    if fold.scores[facts.entry].events[0].at > closed_at:
+    if replay.scores[facts.entry].events[0].at > closed_at:
         return consistent(sentence)
     return believed(f"{sentence}; it had been scored before that")
 

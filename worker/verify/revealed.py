@@ -27,11 +27,11 @@ from worker.fairness import events, id_lists
 from worker.fairness.disclosure import Reveal, path_of, reveal_path
 from worker.fairness.documents import Malformed, parsed, read
 from worker.fairness.events import Event, ScoreEvent
-from worker.fairness.fold import PhaseFold
 from worker.fairness.manifests import AnnouncedPhase, Commitment, Manifest, protocol_of
-from worker.fairness.verify.commits import HISTORY
-from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.verdict import UNREADABLE
+from worker.fairness.replay import PhaseReplay
+from worker.verify.commits import HISTORY
+from worker.verify.public import PublicRepository
+from worker.verify.verdict import UNREADABLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class RevealedPhase:
         ids: The public ids.
         labels: The rows of the published label files: name of the file to id and label.
         events: The events of its register with their commitments.
-        fold: What follows from these events, as far as they were opened.
+        replay: What follows from these events, as far as they were opened.
     """
 
     repository: PublicRepository
@@ -98,7 +98,7 @@ class RevealedPhase:
     ids: tuple[str, ...]
     labels: Mapping[str, list[tuple[str, float]]]
     events: list[tuple[str, Event]]
-    fold: PhaseFold
+    replay: PhaseReplay
 
     @property
     def revealed_at(self) -> datetime:
@@ -167,7 +167,7 @@ class RevealedPhase:
         Raises:
             LookupError: If no rules are registered.
         """
-        snapshot = self.fold.snapshot(self.fold.end)
+        snapshot = self.replay.snapshot(self.replay.end)
         if snapshot is None:
             raise LookupError("no rules are registered")
         return snapshot.rules
@@ -183,7 +183,7 @@ class RevealedPhase:
         boards: list[Board] = []
         moments = self.document.boards
         for number, moment in enumerate(moments, 1):
-            snapshot = self.fold.snapshot(moment)
+            snapshot = self.replay.snapshot(moment)
             if snapshot is None:
                 raise LookupError(f"board {number} is from before the rules")
             try:
@@ -197,10 +197,10 @@ class RevealedPhase:
     @cached_property
     def final_rows(self) -> tuple[Row, ...]:
         """The rows of the board that follows from the register when the phase was closed or, if it is open, revealed."""
-        snapshot = self.fold.snapshot(self.fold.closed_at)
+        snapshot = self.replay.snapshot(self.replay.closed_at)
         if snapshot is None:
             return ()
-        board = following_board(snapshot, order(snapshot), None, at=self.fold.closed_at)
+        board = following_board(snapshot, order(snapshot), None, at=self.replay.closed_at)
         return public_rows(board, self.rules.rounding)
 
     @cached_property
@@ -219,7 +219,7 @@ class RevealedPhase:
     @cached_property
     def published(self) -> list[tuple[HistoryLine, bytes]]:
         """These lines without those of boards from before a restore that are unknown to the restored state."""
-        restored_at = self.fold.restored_at
+        restored_at = self.replay.restored_at
         if restored_at is None:
             return self.history
         moments = enumerate(self.document.boards, 1)
@@ -242,7 +242,7 @@ class RevealedPhase:
     @property
     def records(self) -> Mapping[int, list[ScoreEvent]]:
         """Submission to its open registered scores, oldest first."""
-        return {history.events[0].submission: history.events for history in self.fold.scores.values()}
+        return {history.events[0].submission: history.events for history in self.replay.scores.values()}
 
     def records_of(self, content_hash: str) -> list[ScoreEvent]:
         """Return the records of all submissions with a content."""
@@ -267,13 +267,13 @@ def read_reveals(repository: PublicRepository) -> Reveals:
     """Read everything that was revealed, once only, because the documents are large."""
     read_phases: dict[str, RevealedPhase] = {}
     malformed: dict[str, str] = {}
-    folds: dict[str, PhaseFold] = {}
+    replays: dict[str, PhaseReplay] = {}
     for name in repository.revealed:
         try:
-            read_phases[name] = _read_phase(repository, name, folds)
+            read_phases[name] = _read_phase(repository, name, replays)
         except UNREADABLE as error:
             malformed[name] = str(error)
-    for name, phase in list(read_phases.items()):  # once all folds are complete
+    for name, phase in list(read_phases.items()):  # once all replays are complete
         try:
             _ = phase.rules, phase.boards, phase.history
         except UNREADABLE as error:
@@ -282,8 +282,8 @@ def read_reveals(repository: PublicRepository) -> Reveals:
     return Reveals(phases=read_phases, malformed=malformed)
 
 
-def _read_phase(repository: PublicRepository, name: str, folds: dict[str, PhaseFold]) -> RevealedPhase:
-    """Read a phase, and add its fold to those to which the rules of another one may refer."""
+def _read_phase(repository: PublicRepository, name: str, replays: dict[str, PhaseReplay]) -> RevealedPhase:
+    """Read a phase, and add its replay to those to which the rules of another one may refer."""
     path, folder = reveal_path(name), f"reveal/{name}/labels/"
     document = read(Reveal, repository.files[path], path)
     if document.phase != name:
@@ -292,10 +292,10 @@ def _read_phase(repository: PublicRepository, name: str, folds: dict[str, PhaseF
     if not promises:
         raise Malformed(f"{path}: manifests: there is no commitment to its tasks")
     opened = _events(repository, document)
-    fold = PhaseFold(name, folds)
+    replay = PhaseReplay(name, replays)
     for _, event in opened:
-        fold.take(event)
-    folds[name] = fold
+        replay.take(event)
+    replays[name] = replay
     return RevealedPhase(
         repository=repository,
         name=name,
@@ -308,7 +308,7 @@ def _read_phase(repository: PublicRepository, name: str, folds: dict[str, PhaseF
             if file.startswith(folder)
         },
         events=opened,
-        fold=fold,
+        replay=replay,
     )
 
 

@@ -12,20 +12,20 @@ from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
 from worker.fairness.membership import AFTER_THE_CLOSE
 from worker.fairness.receipts import CADENCES, Line, Receipt
-from worker.fairness.verify.decisions import counting
-from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import RevealedPhase, read_reveals
-from worker.fairness.verify.verdict import (
+from worker.verify.decisions import counting
+from worker.verify.public import PublicRepository
+from worker.verify.revealed import RevealedPhase, read_reveals
+from worker.verify.verdict import (
     UNREADABLE,
     Fault,
+    Status,
     Verdict,
-    Worth,
     believed,
     consistent,
     contradicted,
     judged,
-    must,
     not_revealed,
+    require,
 )
 
 RECEIPT = "your receipt"
@@ -69,13 +69,13 @@ def _claims(
     except UNREADABLE:
         is_genuine = False
     if not is_genuine:
-        raise Fault("this receipt was changed after it was signed: it proves nothing", Worth.BELIEVED)
+        raise Fault("this receipt was changed after it was signed: it proves nothing", Status.BELIEVED)
     entries, log = repository.commitments, repository.log
-    must(entries, "there are no commitments with which the receipt could be compared")
+    require(entries, "there are no commitments with which the receipt could be compared")
     waits = len(log) <= receipt.batch and now <= _due_at(repository)
     named = receipt.challenge in {entry.commitment for entry in entries}
     key = signing.challenge_key(repository.files[commitments.PATH])
-    must(receipt.key == key, "the key that signed your receipt is not this challenge's")
+    require(receipt.key == key, "the key that signed your receipt is not this challenge's")
     yield consistent("your receipt carries the challenge's signature")
     if not named and waits:
         yield not_revealed(
@@ -170,7 +170,7 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
     )
     if isinstance(event, ScoreEvent):
         opened = event.submission, event.q_mean, event.counts
-        must(
+        require(
             opened == (receipt.submission, receipt.q_mean, receipt.counts),
             "the score that was revealed for you is not the one in your receipt",
         )
@@ -178,7 +178,7 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
     # The rest of a closed score opens with its owner's nonce: it must be private, or the organizers' own.
     if _is_true(opening, "own", bytes.fromhex(receipt.nonce)):
         return consistent("your submission is a trial by the organizers: it is on no board")
-    must(
+    require(
         not _is_true(opening, "public_at_first", bytes.fromhex(receipt.nonce)),
         "your submission was public when it was scored, but was revealed as private",
     )

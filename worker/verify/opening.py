@@ -13,33 +13,33 @@ from scoring.protocol import ids_hash
 from scoring.tasks import TaskType, task_version
 from worker.fairness import commitments, id_lists, manifests
 from worker.fairness.manifests import CommittedTask, Manifest
-from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import Promise, RevealedPhase
-from worker.fairness.verify.timeline import A_DAY
-from worker.fairness.verify.verdict import Verdict, believed, consistent, must, not_revealed
 from worker.participant.challenge import list_path
+from worker.verify.public import PublicRepository
+from worker.verify.revealed import Promise, RevealedPhase
+from worker.verify.timeline import A_DAY
+from worker.verify.verdict import Verdict, believed, consistent, not_revealed, require
 
 
 def sequence(repository: PublicRepository, now: datetime) -> Verdict:
     """Check that the commitments are in order, and report how often they were renewed."""
-    must(
+    require(
         commitments.PATH in repository.files,
         "there is no commitment.json: the organizers committed to nothing",
     )
     entries = commitments.read_commitments(repository.files[commitments.PATH])
     times = [entry.made_at for entry in entries]
     numbers = [entry.sequence for entry in entries]
-    must(
+    require(
         numbers == list(range(1, len(entries) + 1)) and times == sorted(times),
         "the commitments are not in order, or one is missing",
     )
     for entry in entries:
         body = entry.model_dump(mode="json", exclude={"commitment", "signature"})
-        must(
+        require(
             entry.commitment == manifests.commitment_of(body),
             f"commitment {entry.sequence} does not have the hash of its content",
         )
-    must(times[-1] <= now + A_DAY, f"commitment {len(entries)} is dated in the future")
+    require(times[-1] <= now + A_DAY, f"commitment {len(entries)} is dated in the future")
     reasons = "; ".join(entry.reason for entry in entries[1:])
     changed = f"They renewed it {count_of(len(entries) - 1, 'time')}: {reasons}"
     return consistent(
@@ -50,14 +50,16 @@ def sequence(repository: PublicRepository, now: datetime) -> Verdict:
 def commitment(phase: RevealedPhase) -> Verdict:
     """Check that the revealed manifests are those that were committed to."""
     numbers = {str(entry.sequence) for entry in phase.repository.commitments if phase.name in entry.phases}
-    must(phase.document.manifests.keys() <= numbers, "a manifest was revealed that belongs to no commitment")
+    require(
+        phase.document.manifests.keys() <= numbers, "a manifest was revealed that belongs to no commitment"
+    )
     for promise in phase.promises:
-        must(
+        require(
             promise.manifest.hash == promise.announced.manifest,
             f"the tasks are not those of commitment {promise.public.sequence}",
         )
     for entry in phase.unopened:
-        must(
+        require(
             entry.made_at >= phase.revealed_at,
             f"what was revealed does not match commitment {entry.sequence}",
         )
@@ -72,7 +74,7 @@ def commitment(phase: RevealedPhase) -> Verdict:
 def splits(phase: RevealedPhase) -> Verdict:
     """Check that the seeds were fixed from the start."""
     others = [promise.public.sequence for promise in phase.promises if not promise.is_opened_by(phase.key)]
-    must(
+    require(
         phase.latest.is_opened_by(phase.key),
         "the revealed key is not the one committed to: the splits may have been chosen",
     )
@@ -86,22 +88,22 @@ def splits(phase: RevealedPhase) -> Verdict:
 
 def fixed(phase: RevealedPhase) -> Verdict:
     """Check that each change of tasks and protocol is a registered decision, and say what was changed, when and why."""
-    decided = [(event.protocol, event.tasks) for event in phase.fold.decisions.events]
+    decided = [(event.protocol, event.tasks) for event in phase.replay.decisions.events]
     committed = [(promise.protocol.hash, promise.manifest.versions) for promise in phase.promises]
-    for event, what in zip(phase.fold.decisions.events, decided, strict=True):
-        must(
+    for event, what in zip(phase.replay.decisions.events, decided, strict=True):
+        require(
             what in committed,
             f"the tasks or the protocol registered on {event.at.isoformat()[:16]} have no commitment",
         )
-        must(
+        require(
             event.epsilon == phase.protocols[event.protocol].recipe.epsilon,
             f"the epsilon registered on {event.at.isoformat()[:16]} is not the one of the protocol",
         )
-    scored = min((history.events[0].at for history in phase.fold.scores.values()), default=None)
+    scored = min((history.events[0].at for history in phase.replay.scores.values()), default=None)
     for promise, what in zip(phase.promises, committed, strict=True):
         entry = promise.public
         before_scores = scored is None or entry.made_at <= scored
-        must(
+        require(
             what == decided[-1] if promise is phase.latest else before_scores or what in decided,
             f"the tasks or the protocol of commitment {entry.sequence} were never registered as a decision",
         )
@@ -145,19 +147,19 @@ def labels(phase: RevealedPhase) -> Verdict:
     if not phase.with_labels:
         return believed("only hashes of the labels were released: the scores cannot be recomputed")
     files = [task.file for task in phase.manifest.tasks]
-    must(
+    require(
         sorted(phase.labels) == sorted(files),
         "there is not exactly one label file for each task committed to",
     )
     for task in phase.manifest.tasks:
-        must(
+        require(
             _are_committed(phase.labels[task.file], task),
             f"the labels of task {task.identifier} are not the ones committed to",
         )
     for promise in phase.promises:
         for task in promise.manifest.tasks:
             rows = phase.labels.get(task.file, [])
-            must(
+            require(
                 _are_committed(rows, task) == (task.version == _version(rows, task)),
                 f"the version of task {task.identifier} in commitment {promise.public.sequence} is not the hash of its labels",
             )
@@ -179,7 +181,7 @@ def _version(rows: list[tuple[str, float]], task: CommittedTask) -> str:
 
 def ids(phase: RevealedPhase) -> Verdict:
     """Check that the id list is the public one."""
-    must(ids_hash(phase.ids) == phase.protocol.ids_hash, "the id list is not the one committed to")
+    require(ids_hash(phase.ids) == phase.protocol.ids_hash, "the id list is not the one committed to")
     return consistent("the id list is the one committed to")
 
 
@@ -190,5 +192,5 @@ def id_list(repository: PublicRepository, phase: str) -> Verdict | None:
     if path not in repository.files:
         return None
     is_it = announced and ids_hash(id_lists.read(repository.files[path])) == announced[-1]
-    must(is_it, f"{path}: the id list is not the one committed to")
+    require(is_it, f"{path}: the id list is not the one committed to")
     return consistent(f"{path}: the id list is the one committed to")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from worker.fairness.verify.checks import verdicts
-from worker.fairness.verify.report import Report, make_report
-from worker.fairness.verify.timeline import older_verdicts
-from worker.fairness.verify.verdict import Verdict, Worth
-from worker.fairness.verify.witness import entry_of, receipt_verdicts
+from worker.verify.checks import verdicts
+from worker.verify.report import Report, make_report
+from worker.verify.timeline import older_verdicts
+from worker.verify.verdict import Status, Verdict
+from worker.verify.witness import entry_of, receipt_verdicts
 
 __all__ = [
     "Report",
+    "Status",
     "Verdict",
-    "Worth",
     "entry_of",
     "make_report",
     "older_verdicts",

@@ -1,4 +1,4 @@
-"""The fold: what follows from the events of the register at any moment, for boards and for answers.
+"""The replay: what follows from the events of the register at any moment, for boards and for answers.
 
 It is the only derivation of either. The worker publishes and answers from it, with all events; ``verify`` compares what was published with
 it, as far as the events were opened. It is pure: equal events give equal results.
@@ -60,7 +60,7 @@ class History(Generic[Dated]):
         return self.events[: bisect_right(self.moments, moment)][::-1]
 
 
-class PhaseFold:
+class PhaseReplay:
     """What follows from the events of one phase.
 
     Args:
@@ -78,7 +78,7 @@ class PhaseFold:
         notes: The events of the whole challenge.
     """
 
-    def __init__(self, name: str, others: Mapping[str, PhaseFold]) -> None:
+    def __init__(self, name: str, others: Mapping[str, PhaseReplay]) -> None:
         self.name = name
         self.decisions: History[PhaseEvent] = History()
         self.registered: dict[str, History[SubmissionEvent]] = {}
@@ -343,7 +343,7 @@ class PhaseFold:
         return next((event for event in earlier if event is not score), None)
 
 
-class ChallengeFold(dict[str, PhaseFold]):
+class ChallengeReplay(dict[str, PhaseReplay]):
     """What follows from the events of a challenge, phase by phase; a phase without events is empty."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -352,9 +352,9 @@ class ChallengeFold(dict[str, PhaseFold]):
         for event in events:
             self.take(event)
 
-    def __missing__(self, name: str) -> PhaseFold:
+    def __missing__(self, name: str) -> PhaseReplay:
         """Make an empty phase."""
-        phase = self[name] = PhaseFold(name, self)
+        phase = self[name] = PhaseReplay(name, self)
         for event in self._everywhere:
             phase.take(event)
         return phase

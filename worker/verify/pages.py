@@ -18,11 +18,11 @@ from worker.fairness import commitments, receipts
 from worker.fairness.decisions import public_decisions
 from worker.fairness.disclosure import FILES_PATH, reveal_path
 from worker.fairness.documents import read
-from worker.fairness.verify.commits import HISTORY
-from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 from worker.participant.challenge import list_path
+from worker.verify.commits import HISTORY
+from worker.verify.public import PublicRepository
+from worker.verify.revealed import RevealedPhase
+from worker.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 SHOWN_CHARACTERS = 500  # of the organizers' own text
 PAGE, README = "index.html", "README.md"
@@ -100,7 +100,7 @@ def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, Revea
         nothing = not (document.entries or document.decisions) and document.waiting is None
         site = PhaseSite(codename=name, rules=document.rules, history=(), terms=document.terms)
         return ShownPhase(document=document, site=site, complete=nothing)
-    decisions, only_if_shown = public_decisions(phase.fold)
+    decisions, only_if_shown = public_decisions(phase.replay)
     site = replace(
         phase.site(phase.boards),
         revealed=True,
@@ -110,9 +110,9 @@ def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, Revea
         decisions=decisions,
         only_if_shown=only_if_shown,
     )
-    last = max([phase.fold.end, *(note.at for note in phase.fold.notes)])
+    last = max([phase.replay.end, *(note.at for note in phase.replay.notes)])
     later = phase.later or any(decision.at > last for decision in document.decisions)
-    return ShownPhase(document=document, site=site, complete=not later and phase.fold.unknown_phase is None)
+    return ShownPhase(document=document, site=site, complete=not later and phase.replay.unknown_phase is None)
 
 
 def _by_phase(files: Mapping[str, bytes], shown: Sequence[ShownPhase]) -> dict[str, dict[str, bytes]]:
@@ -170,7 +170,7 @@ def _waits(shown: ShownPhase, phase: RevealedPhase) -> str | None:
     """Return what on a phase's page may come from after its reveal, such as another close; None if nothing does."""
     if not shown.complete:
         return "its files show changes made after the reveal; they can be checked after another reveal"
-    registered, stated = phase.fold.frozen_at, shown.site.frozen_at
+    registered, stated = phase.replay.frozen_at, shown.site.frozen_at
     if stated == (registered and registered.replace(microsecond=0)):
         return None
     page_minute, registered_minute = (

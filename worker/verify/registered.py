@@ -14,10 +14,10 @@ from scoring.printable import all_of, count_of
 from worker.fairness import events, receipts
 from worker.fairness.events import ChallengeEvent
 from worker.fairness.receipts import CADENCES, Line
-from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.timeline import SLACK
-from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent, must, not_revealed
+from worker.verify.public import PublicRepository
+from worker.verify.revealed import RevealedPhase
+from worker.verify.timeline import SLACK
+from worker.verify.verdict import Fault, Verdict, believed, consistent, not_revealed, require
 
 SECOND = timedelta(seconds=1)  # a batch's time has whole seconds
 
@@ -33,15 +33,15 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         if line is None:
             raise Fault(f"{what} is not in the public log")
         number = line.sequence
-        must(
+        require(
             event.at <= line.made_at + SECOND, f"{what} is in a batch that was made before the event happened"
         )
         before = log[number - 2] if number > 1 and number - 1 not in lost else None
-        must(before is None or event.at >= before.made_at, f"{what} was left out of the next batch")
+        require(before is None or event.at >= before.made_at, f"{what} was left out of the next batch")
         if isinstance(event, ChallengeEvent) and event.what == events.RESTORED:
-            must(line.restored is not None, f"{what} is in a batch that does not report a restored backup")
+            require(line.restored is not None, f"{what} is in a batch that does not report a restored backup")
         waits.append(line.made_at - event.at)
-    must(
+    require(
         not log or phase.revealed_at <= log[-1].made_at + SLACK,
         "the reveal is dated later than the last line of the public log",
     )
@@ -61,7 +61,7 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
 
 def private(phase: RevealedPhase) -> Verdict:
     """Report the number of entries that are shown only to exist."""
-    number = len(phase.fold.private)
+    number = len(phase.replay.private)
     if not number:
         return consistent("every registered entry was opened")
     return believed(
@@ -104,14 +104,14 @@ def nothing_left_out(repository: PublicRepository, revealed: Collection[Revealed
 def _check_everywhere(phase: RevealedPhase, other: RevealedPhase) -> None:
     """Check that a phase's register has the events of the whole challenge that another one has, such as a team's disqualification."""
     opened = {commitment for commitment, _ in phase.events}
-    lost_until = phase.fold.restored_at  # a restored state may lack what was revealed before
+    lost_until = phase.replay.restored_at  # a restored state may lack what was revealed before
     for commitment, event in other.events:
         if (
             event.phase is None
             and event.at <= phase.revealed_at
             and (lost_until is None or event.at >= lost_until)
         ):
-            must(
+            require(
                 commitment in opened,
                 f"the event {event.kind} of {event.at.isoformat()} was revealed with phase {other.name}, but not with phase {phase.name}",
             )
@@ -131,13 +131,13 @@ def _unopened(log: Sequence[Line], revealed: Collection[RevealedPhase]) -> dict[
 
 
 def boards_follow(phase: RevealedPhase) -> Verdict:
-    """Compare the published history with the boards of the fold, and check that no later board is missing."""
-    fold, moments = phase.fold, phase.document.boards
-    if (needed := fold.unknown_phase) is not None:
+    """Compare the published history with the boards of the replay, and check that no later board is missing."""
+    replay, moments = phase.replay, phase.document.boards
+    if (needed := replay.unknown_phase) is not None:
         return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
-    must(moments == sorted(set(moments)), "the times of its boards are not in order")
+    require(moments == sorted(set(moments)), "the times of its boards are not in order")
     lines = history_lines(phase.site(phase.boards))
-    must(
+    require(
         len(phase.published) >= len(phase.boards),
         f"board {len(phase.published) + 1} is not in the published history",
     )
@@ -145,8 +145,8 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
         if text == follows:
             continue
         difference = next(differences(json.loads(text), json.loads(follows)), None)
-        must(difference is None, f"board {number}, {difference}")
-    must(
+        require(difference is None, f"board {number}, {difference}")
+    require(
         all(line.made_at >= phase.revealed_at for line in phase.later),
         f"board {len(phase.boards) + 1} is not among those of the reveal",
     )
@@ -175,12 +175,12 @@ def _complete(phase: RevealedPhase) -> Verdict:
         return not_revealed(
             f"the board changed {count_of(len(phase.later), 'time')} after the reveal; this can be checked after another reveal"
         )
-    fold, lost = phase.fold, len(phase.history) - len(phase.published)
-    snapshot = fold.snapshot(fold.closed_at)
-    if snapshot is not None and boards.next_board(snapshot, phase.boards[-1:], at=fold.closed_at):
-        must(fold.frozen_at is None, "the last board is not the one that follows from the register")
+    replay, lost = phase.replay, len(phase.history) - len(phase.published)
+    snapshot = replay.snapshot(replay.closed_at)
+    if snapshot is not None and boards.next_board(snapshot, phase.boards[-1:], at=replay.closed_at):
+        require(replay.frozen_at is None, "the last board is not the one that follows from the register")
         return not_revealed(
-            f"another board follows from what was registered until {fold.closed_at.isoformat()[:16]}; it was not published before the"
+            f"another board follows from what was registered until {replay.closed_at.isoformat()[:16]}; it was not published before the"
             " reveal, and can be checked after another reveal"
         )
     if lost:

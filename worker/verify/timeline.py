@@ -15,18 +15,18 @@ from scoring.printable import name_some
 from worker.fairness import commitments, receipts, signing
 from worker.fairness.receipts import CADENCES
 from worker.fairness.signing import is_signed, openssh
-from worker.fairness.verify.commits import GROWING, Added, grew, is_served, signed_in
-from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.verdict import (
+from worker.verify.commits import GROWING, Added, grew, is_served, signed_in
+from worker.verify.public import PublicRepository
+from worker.verify.verdict import (
     Fault,
+    Status,
     Verdict,
-    Worth,
     believed,
     consistent,
     contradicted,
     judged,
-    must,
     not_revealed,
+    require,
 )
 
 CLOCK_SLACK = timedelta(minutes=5)  # a clock may be set back between a commitment and the first score
@@ -45,7 +45,7 @@ def signature(repository: PublicRepository) -> Verdict:
         raise Fault(
             "no commit is signed with a key that commitment.json names. Nothing shows that the challenge published this; the newest"
             f" commit, {commit.commit[:10]}, is by {commit.author}",
-            Worth.CHANGED,
+            Status.CHANGED,
         )
     return consistent(
         f"commit {commit.commit[:10]}, and so every file and commit below it, is signed with the challenge's key: {openssh(seen.key)}"
@@ -63,7 +63,7 @@ def tip(repository: PublicRepository) -> Iterator[Verdict]:
                 f"{name_some(list(filter(is_served, seen.changed)))}: changed by {name_some(commits)}. The challenge has not signed"
                 " that, so what visitors see is not what it published. The newest commit that it has signed is checked instead"
             )
-            yield Verdict(worth=Worth.CHANGED, sentence=sentence)
+            yield Verdict(status=Status.CHANGED, sentence=sentence)
     if served := sorted(filter(is_served, foreign)):
         yield believed(
             f"these files are not the worker's, but may change what visitors see: {name_some(served)}"
@@ -104,7 +104,7 @@ def order(repository: PublicRepository) -> Verdict | None:
     seen = repository.history
     if seen is None or not seen.whole:
         return None
-    must(not seen.growth.boards_first, "boards were pushed before the first commitment")
+    require(not seen.growth.boards_first, "boards were pushed before the first commitment")
     return consistent("the first commitment was pushed before any board, or with the first one")
 
 
@@ -113,22 +113,22 @@ def log(repository: PublicRepository, now: datetime) -> Verdict:
     lines = receipts.read_log(repository.files.get(receipts.PATH, b""))
     previous, last = receipts.GENESIS, datetime.min.replace(tzinfo=UTC)
     for number, line in enumerate(lines, start=1):
-        must(
+        require(
             line.sequence == number and line.previous == previous and line.is_chained,
             f"the public log is broken at line {number}: something was changed, dropped or reordered",
         )
-        must(
+        require(
             line.restored is None or line.restored.last == number - 1,
             f"line {number} of the public log reports lines as lost that are not those right before it",
         )
-        must(
+        require(
             number == 1 or line.made_at >= last - CLOCK_SLACK,
             f"line {number} of the public log is dated earlier than the line before it",
         )
         previous, last = line.head, line.made_at
     if not lines:
         return not_revealed("no receipts have been published yet")
-    must(last <= now + A_DAY, f"line {len(lines)} of the public log is dated in the future")
+    require(last <= now + A_DAY, f"line {len(lines)} of the public log is dated in the future")
     restored = "".join(
         f". According to line {line.sequence}, the state was restored from a backup: what was registered after that backup is lost"
         for line in lines
@@ -141,12 +141,12 @@ def signatures(repository: PublicRepository) -> Verdict:
     """Check that commitments and batches are signed with the challenge's key."""
     key = signing.challenge_key(repository.files.get(commitments.PATH)) or ""
     for entry in repository.commitments:
-        must(
+        require(
             signing.key_of(entry.to_json()) == key,
             f"commitment {entry.sequence} is not signed with the challenge's key",
         )
     for line in repository.log:
-        must(
+        require(
             is_signed(key, receipts.BATCH, line.head, line.signature),
             f"line {line.sequence} of the public log is not signed with the challenge's key",
         )
@@ -177,7 +177,7 @@ def _check_order(added: Iterable[Added]) -> None:
         reached = newest
         for addition in together:
             oldest = min(addition.times)
-            must(
+            require(
                 oldest >= newest - SLACK,
                 f"commit {addition.step.commit[:10]} by {addition.step.author} added something to {addition.path} that is dated"
                 f" {oldest.isoformat()[:16]}, but {newest.isoformat()[:16]} had already been published: it was backdated",

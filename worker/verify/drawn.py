@@ -11,8 +11,8 @@ from itertools import pairwise
 from worker.challenge.secrets import value_of
 from worker.fairness.drand import QUICKNET, is_signed
 from worker.fairness.manifests import Commitment
-from worker.fairness.verify.revealed import Promise, RevealedPhase
-from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent, must
+from worker.verify.revealed import Promise, RevealedPhase
+from worker.verify.verdict import Fault, Verdict, believed, consistent, require
 
 
 def drawn(phase: RevealedPhase) -> Verdict:
@@ -31,7 +31,7 @@ def drawn(phase: RevealedPhase) -> Verdict:
                 raise Fault("a value was mixed into its splits that no commitment had announced")
             values.append((naming, entry))
             naming = None
-    must(
+    require(
         naming is None,
         f"the value that commitment {naming and naming.sequence} announced was never mixed into its splits",
     )
@@ -49,23 +49,25 @@ def _check(phase: RevealedPhase, naming: Commitment, mixing: Commitment) -> None
     """Check that a value was named before it existed, is the one that was named, and that nothing else changed with it."""
     draw, number = naming.draws[phase.name], mixing.sequence
     round_of = f"round {draw.round} of {draw.chain.name}"
-    must(
+    require(
         naming.made_at < draw.at,
         f"commitment {naming.sequence} announced {round_of}, which was already known",
     )
-    must(
+    require(
         draw.chain.name != QUICKNET.name or draw.chain == QUICKNET,
         f"commitment {naming.sequence} names {draw.chain.name}, but gives the key of another chain",
     )
-    must(
+    require(
         is_signed(draw.chain, draw.round, mixing.drawn[phase.name]),
         f"the value that was mixed into its splits is not the one of {round_of}",
     )
-    must(mixing.made_at >= draw.at, f"commitment {number} mixed in {round_of}, which did not exist yet")
+    require(mixing.made_at >= draw.at, f"commitment {number} mixed in {round_of}, which did not exist yet")
     before = [promise for promise in phase.promises if promise.public.sequence < number]
     now = [promise for promise in phase.promises if promise.public.sequence == number]
     changed = _changes(phase, before[-1], now[0]) if before and now else ""
-    must(not changed, f"its {changed} changed in commitment {number}, together with the value of {round_of}")
+    require(
+        not changed, f"its {changed} changed in commitment {number}, together with the value of {round_of}"
+    )
 
 
 def _judged(phase: RevealedPhase, naming: Commitment, mixing: Commitment, *, times: int) -> Verdict:

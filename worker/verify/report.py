@@ -6,22 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import read_reveals
-from worker.fairness.verify.verdict import Verdict, Worth, believed, judged
+from worker.verify.public import PublicRepository
+from worker.verify.revealed import read_reveals
+from worker.verify.verdict import Status, Verdict, believed, judged
 
 YOURS = "your "
 """Prefix of the checks of what a participant brought along."""
 MARKS = {
-    Worth.CONTRADICTED: "✗",
-    Worth.CHANGED: "!",
-    Worth.NOT_REVEALED: "?",
-    Worth.BELIEVED: "~",
-    Worth.RECOMPUTED: "✓",
-    Worth.CONSISTENT: "✓",
+    Status.CONTRADICTED: "✗",
+    Status.CHANGED: "!",
+    Status.NOT_REVEALED: "?",
+    Status.BELIEVED: "~",
+    Status.RECOMPUTED: "✓",
+    Status.CONSISTENT: "✓",
 }
-"""The mark of each worth, the worst first."""
-AGAINST = (Worth.CONTRADICTED, Worth.CHANGED, Worth.NOT_REVEALED)
+"""The mark of each status, the worst first."""
+AGAINST = (Status.CONTRADICTED, Status.CHANGED, Status.NOT_REVEALED)
 """What an answer consists of if there is any, the worst first."""
 
 
@@ -100,13 +100,13 @@ class Answer:
 
     Attributes:
         question: The question.
-        worth: The worst worth of its checks; consistent if something has to be taken on trust, which is listed elsewhere.
+        status: The worst status of its checks; consistent if something has to be taken on trust, which is listed elsewhere.
         sentences: The answer, or what speaks against it.
         verdicts: All verdicts that answer it.
     """
 
     question: Question
-    worth: Worth
+    status: Status
     sentences: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
 
@@ -125,9 +125,9 @@ class Report:
     phases: Mapping[str, Mapping[str, int]]
     verdicts: tuple[Verdict, ...]
 
-    def number(self, worth: Worth) -> int:
-        """Return the number of checks with a worth."""
-        return sum(verdict.worth is worth for verdict in self.verdicts)
+    def number(self, status: Status) -> int:
+        """Return the number of checks with a status."""
+        return sum(verdict.status is status for verdict in self.verdicts)
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -145,7 +145,7 @@ class Report:
         taken = [
             verdict
             for verdict in self.verdicts
-            if verdict.worth is Worth.BELIEVED and not verdict.check.startswith(YOURS)
+            if verdict.status is Status.BELIEVED and not verdict.check.startswith(YOURS)
         ]
         return list(
             dict.fromkeys([*ALWAYS, *(TRUST.get(verdict.check) or spoken(verdict) for verdict in taken)])
@@ -159,15 +159,15 @@ class Report:
     @property
     def sentence(self) -> str:
         """The overall result, which never says more than was checked."""
-        if contradicted := self.number(Worth.CONTRADICTED):
+        if contradicted := self.number(Status.CONTRADICTED):
             return f"Contradicted: {contradicted} of {len(self.verdicts)} checks found a contradiction, marked ✗ above."
-        if self.number(Worth.CHANGED):
+        if self.number(Status.CHANGED):
             return (
                 "Changed by somebody else: what visitors see now is not what the challenge has signed, see ! above. Nothing that it"
                 " has signed is contradicted."
             )
         waits = any(
-            verdict.worth is Worth.NOT_REVEALED
+            verdict.status is Status.NOT_REVEALED
             and verdict.phase is not None
             and not verdict.check.startswith(YOURS)
             for verdict in self.verdicts
@@ -209,18 +209,18 @@ class Report:
         for answer in self.answers:
             yield ""
             yield answer.question.text
-            yield from (f"  {MARKS[answer.worth]} {sentence}" for sentence in answer.sentences)
+            yield from (f"  {MARKS[answer.status]} {sentence}" for sentence in answer.sentences)
             for verdict in answer.verdicts if verbose else ():
-                yield f"      {MARKS[verdict.worth]} {spoken(verdict)}"
+                yield f"      {MARKS[verdict.status]} {spoken(verdict)}"
         if self.trust:
             yield ""
             yield "Taken on trust, because nothing that is published could contradict it"
-            yield from (f"  {MARKS[Worth.BELIEVED]} {sentence}" for sentence in self.trust)
+            yield from (f"  {MARKS[Status.BELIEVED]} {sentence}" for sentence in self.trust)
         for check in dict.fromkeys(verdict.check for verdict in self.yours):
             yield ""
             yield check.replace("your", "Your", 1)
             yield from (
-                f"  {MARKS[verdict.worth]} {spoken(verdict)}"
+                f"  {MARKS[verdict.status]} {spoken(verdict)}"
                 for verdict in self.yours
                 if verdict.check == check
             )
@@ -229,14 +229,14 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-ready document."""
-        changed, contradicted = (self.number(worth) for worth in (Worth.CHANGED, Worth.CONTRADICTED))
+        changed, contradicted = (self.number(status) for status in (Status.CHANGED, Status.CONTRADICTED))
         return {
             "repository": dict(self.repository),
             "phases": {name: dict(sums) for name, sums in self.phases.items()},
             "questions": [
                 {
                     "question": answer.question.text,
-                    "worth": answer.worth.value,
+                    "status": answer.status.value,
                     "answer": list(answer.sentences),
                 }
                 for answer in self.answers
@@ -253,24 +253,24 @@ def spoken(verdict: Verdict) -> str:
 
 
 def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
-    against = [verdict for verdict in verdicts if verdict.worth in AGAINST]
-    passed = [verdict for verdict in verdicts if verdict.worth in (Worth.CONSISTENT, Worth.RECOMPUTED)]
+    against = [verdict for verdict in verdicts if verdict.status in AGAINST]
+    passed = [verdict for verdict in verdicts if verdict.status in (Status.CONSISTENT, Status.RECOMPUTED)]
     listed = [
         verdict
         for verdict in passed
-        if verdict.check in ("decisions", "fixed") or verdict.worth is Worth.RECOMPUTED
+        if verdict.check in ("decisions", "fixed") or verdict.status is Status.RECOMPUTED
     ]
-    worths = {verdict.worth for verdict in against}
+    statuses = {verdict.status for verdict in against}
     worst = next(
-        (worth for worth in AGAINST if worth in worths), Worth.CONSISTENT if passed else Worth.BELIEVED
+        (status for status in AGAINST if status in statuses), Status.CONSISTENT if passed else Status.BELIEVED
     )
     yes = question.yes if passed else "This cannot be checked with what is published here."
     answer = [
-        spoken(verdict) for verdict in sorted(against, key=lambda verdict: AGAINST.index(verdict.worth))
+        spoken(verdict) for verdict in sorted(against, key=lambda verdict: AGAINST.index(verdict.status))
     ] or [yes]
     return Answer(
         question=question,
-        worth=worst,
+        status=worst,
         sentences=(*answer, *map(spoken, listed)),
         verdicts=tuple(verdicts),
     )

@@ -15,7 +15,7 @@ from worker.fairness.disclosure import BRANCH, FILES_PATH, PART_BYTES, FilesRefe
 from worker.fairness.documents import Malformed, check_format, read
 from worker.fairness.manifests import Commitment
 from worker.fairness.receipts import Line
-from worker.fairness.verify.commits import (
+from worker.verify.commits import (
     REVEAL,
     Blobs,
     Growth,

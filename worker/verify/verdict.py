@@ -1,4 +1,4 @@
-"""A verdict: what one check found, its worth, and a sentence for people without technical knowledge.
+"""A verdict: what one check found, its status, and a sentence for people without technical knowledge.
 
 Only a contradiction counts against the organizers. What somebody else has changed does not, but is not consistent either. What must be
 trusted, or was not revealed, never counts as checked.
@@ -17,8 +17,8 @@ UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticErro
 """Exceptions that reading a document of unexpected form may raise."""
 
 
-class Worth(StrEnum):
-    """The worth of a check's result."""
+class Status(StrEnum):
+    """The status of a check's result."""
 
     RECOMPUTED = "recomputed"  # recomputed from a submission's file
     CONSISTENT = "consistent"  # follows from what was published and committed to
@@ -33,14 +33,14 @@ class Verdict:
     """The result of one check.
 
     Attributes:
-        worth: The worth of the result.
+        status: The status of the result.
         sentence: The result in words. It may quote untrusted text: the caller that prints it must make it printable.
         submissions: The submissions whose scores were recomputed.
         check: Name of the check.
         phase: Codename of the phase that it is about; None for the whole challenge.
     """
 
-    worth: Worth
+    status: Status
     sentence: str
     submissions: tuple[int, ...] = ()
     check: str = ""
@@ -49,33 +49,33 @@ class Verdict:
 
 def consistent(sentence: str, *, phase: str | None = None) -> Verdict:
     """Return the verdict that something follows from what was published."""
-    return Verdict(worth=Worth.CONSISTENT, sentence=sentence, phase=phase)
+    return Verdict(status=Status.CONSISTENT, sentence=sentence, phase=phase)
 
 
 def believed(sentence: str, *, phase: str | None = None) -> Verdict:
     """Return the verdict that something must be trusted."""
-    return Verdict(worth=Worth.BELIEVED, sentence=sentence, phase=phase)
+    return Verdict(status=Status.BELIEVED, sentence=sentence, phase=phase)
 
 
 def not_revealed(sentence: str, *, phase: str | None = None) -> Verdict:
     """Return the verdict that something cannot be checked before more is published."""
-    return Verdict(worth=Worth.NOT_REVEALED, sentence=sentence, phase=phase)
+    return Verdict(status=Status.NOT_REVEALED, sentence=sentence, phase=phase)
 
 
 def contradicted(sentence: str, *, phase: str | None = None) -> Verdict:
     """Return the verdict that what was published contradicts itself, or a witness."""
-    return Verdict(worth=Worth.CONTRADICTED, sentence=sentence, phase=phase)
+    return Verdict(status=Status.CONTRADICTED, sentence=sentence, phase=phase)
 
 
 class Fault(Exception):
     """Ends a check with a verdict, by default with a contradiction."""
 
-    def __init__(self, sentence: str, worth: Worth = Worth.CONTRADICTED) -> None:
+    def __init__(self, sentence: str, status: Status = Status.CONTRADICTED) -> None:
         super().__init__(sentence)
-        self.verdict = Verdict(worth=worth, sentence=sentence)
+        self.verdict = Verdict(status=status, sentence=sentence)
 
 
-def must(holds: object, sentence: str) -> None:
+def require(holds: object, sentence: str) -> None:
     """End the check with a contradiction if something does not hold that must.
 
     Raises:

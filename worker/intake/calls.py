@@ -137,10 +137,7 @@ class CallRunner:
             return False
         call = cast("Call[Any]", ended.act)
         self._note_silence(ended.error, now)
-        try:
-            ended = self._runner.record(ended, now)
-        except OrganizerError as error:
-            self.fatal = error
+        ended = self._runner.record(ended, now)
         self._hung |= ended.given_up
         # A call may consist of several requests; the others are counted now that their number is known.
         if (more := self._client.calls - self._calls_before - 1) > 0:

@@ -42,6 +42,7 @@ class PublishAct(Act[Publisher, Result]):
     """
 
     _cycle: Cycle
+    _generation: int
 
     def __init__(self, context: Context, *, tries: int) -> None:
         self._context = context
@@ -49,7 +50,7 @@ class PublishAct(Act[Publisher, Result]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell callers that wait for the cycle and, if failures go on, the organizer; the cycle is made again."""
-        tx.fail_publish(self._cycle.generation, error)
+        tx.fail_publish(self._generation, error)
         if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
             self._context.report(tx, "leaderboard.push", error, now=now)
 
@@ -80,6 +81,7 @@ class MakeBoards(PublishAct[Cycle]):
         """Register and read what decides the boards."""
         configuration = self._context.configuration
         phases = configuration.phases
+        self._generation = tx.requested_publish()
         for name in phases:  # a damaged record must not stay unnoticed until somebody submits
             try:
                 read_record(tx, name)
@@ -113,7 +115,7 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
 
     def __init__(self, context: Context, cycle: Cycle, *, tries: int) -> None:
         super().__init__(context, tries=tries)
-        self._cycle = cycle
+        self._cycle, self._generation = cycle, cycle.generation
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Look up the commit that was pushed last, and whether files were published."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.errors import InfrastructureError, NeucoError
 
 if TYPE_CHECKING:  # a child process imports this package, and must not load a database
     from worker.state import Store, Transaction
@@ -41,10 +41,15 @@ class RecordedAct(ABC, Generic[Result]):
 
         Raises:
             NotDue: If the act is no longer needed.
+            NeucoError: If it cannot begin, which is a failure of the act.
         """
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
-        """Record what follows from success."""
+        """Record what follows from success.
+
+        Raises:
+            NeucoError: If it cannot be recorded. Nothing of the outcome is kept then, and the act has failed.
+        """
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Record what follows from an error."""
@@ -107,24 +112,35 @@ def unexpected(problem: Exception, where: str) -> InfrastructureError:
     return error
 
 
+def error_of(problem: Exception, where: str) -> NeucoError:
+    """Return why an act failed, from what it raised in a transaction.
+
+    Only a failure of the state says nothing about the act. Any other error would come back at every step, and block everything else.
+
+    Raises:
+        StateFailed: If the problem is the state's.
+    """
+    from worker.state import StateFailed  # here, as in unexpected
+
+    if isinstance(problem, StateFailed):
+        raise problem
+    return problem if isinstance(problem, NeucoError) else unexpected(problem, where)
+
+
 def record(
     store: Store, act: RecordedAct[Result], result: Result, error: NeucoError | None, now: datetime
 ) -> NeucoError | None:
-    """Record the result of an act; return why it failed, if it did.
-
-    A defect in its outcome is recorded as a failure of the act; otherwise it would come back at every step and block everything else.
+    """Record the result of an act; return why it, or its outcome, failed.
 
     Raises:
-        NeucoError: As the act or the database raises it.
+        StateFailed: If the state cannot be written.
     """
     if error is None:
         try:
             with store.write() as tx:
                 act.outcome(tx, result, now)
-        except NeucoError:
-            raise
         except Exception as problem:  # noqa: BLE001 - converted: an unknown exception is infrastructure
-            error = unexpected(problem, f"the outcome of {act.name}")
+            error = error_of(problem, f"the outcome of {act.name}")
         else:
             act.recorded(result, now)
             return None
@@ -190,20 +206,27 @@ class Runner(Generic[Resource]):
     def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> bool:
         """Record an act's intent and begin it; return whether it was still due. Nothing begins while the process is ending.
 
+        If the intent fails, the act has ended with that error.
+
         Raises:
+            StateFailed: If the state cannot be written.
             RuntimeError: If the runner is busy, which is a defect.
         """
         if self.busy:
             raise RuntimeError(f"runner {self._name} is busy")
         if self._store.stopping:
             return False
+        performance = _Performance(act=act, resource=resource, looked_at=now)
         if not isinstance(act, UnrecordedAct):
             try:
                 with self._store.write() as tx:
                     act.intent(tx, now)
             except NotDue:
                 return False
-        performance = _Performance(act=act, resource=resource, looked_at=now)
+            except Exception as problem:  # noqa: BLE001 - converted, as in record
+                performance.ended = Ended(act=act, error=error_of(problem, f"the intent of {act.name}"))
+                self._performance = performance
+                return True
         # A daemon thread: an act that hangs must not keep the process from ending.
         performance.thread = threading.Thread(
             target=self._perform, args=(performance,), name=f"runner-{self._name}", daemon=True
@@ -259,15 +282,10 @@ class Runner(Generic[Resource]):
         While the database cannot be written, the act is kept, so that its result is not lost.
 
         Raises:
-            NeucoError: As the act or the database raises it; an organizer error comes from the act itself, and ends it.
+            StateFailed: As :func:`record`.
         """
         if not isinstance(ended.act, UnrecordedAct):
-            try:
-                error = record(self._store, ended.act, ended.result, ended.error, now)
-            except OrganizerError:
-                self._free()
-                raise
-            ended = replace(ended, error=error)
+            ended = replace(ended, error=record(self._store, ended.act, ended.result, ended.error, now))
         self._free()
         return ended
 
@@ -275,7 +293,7 @@ class Runner(Generic[Resource]):
         """Record and return the act that has ended, None if there is none.
 
         Raises:
-            NeucoError: As :meth:`record`.
+            StateFailed: As :meth:`record`.
         """
         ended = self.look(now)
         return None if ended is None else self.record(ended, now)

@@ -13,6 +13,7 @@ from worker.state.notices import (
     Completed,
     Deposed,
     Leader,
+    StateFailed,
     alert_code,
 )
 from worker.state.rows import (
@@ -54,6 +55,7 @@ __all__ = [
     "Owed",
     "PhaseRow",
     "State",
+    "StateFailed",
     "Store",
     "SubmissionRow",
     "Transaction",

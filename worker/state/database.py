@@ -20,10 +20,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    OperationalError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
 
 from scoring.errors import InfrastructureError, OrganizerError
-from worker.state.notices import Deposed
+from worker.state.notices import Deposed, StateFailed
 
 CONNECT_WITHIN_S = 10
 LOCK_WITHIN_S = 15  # for a lock of a row or a table
@@ -90,23 +98,36 @@ def make_engine(url: str) -> sa.Engine:
 
 @contextmanager
 def typed(file: Path | None) -> Iterator[None]:
-    """Turn errors of the database's driver into ours; ``file`` is None for a server."""
+    """Turn errors of the database's driver into ours; ``file`` is None for a server.
+
+    Raises:
+        StateFailed: If the database failed.
+        InfrastructureError: If it refuses a statement or a value, which other statements do not suffer from.
+    """
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:  # the driver's own, while a connection is being prepared
         cause = error.orig if isinstance(error, DBAPIError) else error
         # Only these say nothing about values.
         shown = str(cause) if isinstance(error, OperationalError | sqlite3.Error) else type(error).__name__
-        raise failure(cause, file, shown) from error
+        refused = isinstance(error, DataError | IntegrityError | ProgrammingError)
+        raise failure(cause, file, shown, kind=InfrastructureError if refused else StateFailed) from error
 
 
-def failure(cause: BaseException | None, file: Path | None, reason: str) -> InfrastructureError:
+def failure(
+    cause: BaseException | None,
+    file: Path | None,
+    reason: str,
+    *,
+    kind: type[InfrastructureError] = StateFailed,
+) -> InfrastructureError:
     """Return the error for a failure of the database.
 
     Args:
         cause: The driver's exception.
         file: The database's file; None for a server.
         reason: The part of the cause that may be shown.
+        kind: The class of the error.
     """
     if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
         return damaged(file, str(cause))
@@ -114,12 +135,12 @@ def failure(cause: BaseException | None, file: Path | None, reason: str) -> Infr
     if file is None:
         name = "The state database"
         cure = "Check that the PostgreSQL server in `state` is running, that this machine can reach it, and what its log says."
-    return InfrastructureError(f"{name} failed: {reason}.", cure=cure, code="state.database")
+    return kind(f"{name} failed: {reason}.", cure=cure, code="state.database")
 
 
-def damaged(file: Path, reason: str) -> InfrastructureError:
+def damaged(file: Path, reason: str) -> StateFailed:
     """Return the error for a database file that can no longer be trusted."""
-    return InfrastructureError(
+    return StateFailed(
         f"The state database {file} is damaged ({reason}).",
         cure="Stop the worker and restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`."
         f" {SINCE_BACKUP} Without a backup, `sqlite3 {shlex.quote(str(file))} .recover` saves what can still be read.",

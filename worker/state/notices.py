@@ -107,7 +107,11 @@ _ALERTS = sa.select(alerts).order_by(alerts.c.raised_at)
 _FACT = sa.select(facts.c.value).where(facts.c.name == sa.bindparam("fact"))
 
 
-class Deposed(InfrastructureError):
+class StateFailed(InfrastructureError):
+    """The database cannot be read or written."""
+
+
+class Deposed(StateFailed):
     """This process is no longer the leader, and must not finish what it was about to do."""
 
 

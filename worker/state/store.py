@@ -20,10 +20,9 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from scoring.errors import InfrastructureError
 from worker.state.database import WRITE_LOCK, make_engine, typed
 from worker.state.migrations import bring_up_to_date
-from worker.state.notices import Notices
+from worker.state.notices import Notices, StateFailed
 from worker.state.phases import Attestations, Phases
 from worker.state.submissions import Submissions
 from worker.state.work import Cells, Work
@@ -46,7 +45,7 @@ class Store:
         stopping: Set when the process is to end; then no write waits for a lock.
 
     Raises:
-        InfrastructureError: If the database cannot be opened.
+        StateFailed: If the database cannot be opened.
         OrganizerError: If it has another format, see :mod:`worker.state.migrations`.
     """
 
@@ -105,7 +104,7 @@ class Store:
 
         Raises:
             Deposed: If this process was the leader, and another one is now.
-            InfrastructureError: If the database is locked, full or damaged.
+            StateFailed: If the database is locked, full or damaged.
         """
         with (
             typed(self._file),
@@ -157,7 +156,7 @@ class Store:
         ends_s = time.monotonic() + BUSY_TIMEOUT_S
         while not taken():
             if self._stopping.wait(PAUSE_S) or time.monotonic() > ends_s:
-                raise InfrastructureError(
+                raise StateFailed(
                     "The state database is locked by another process.",
                     cure="The worker tries again. If this continues, find that process and end it.",
                     code="state.database",

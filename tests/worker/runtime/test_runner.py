@@ -14,13 +14,13 @@ from typing import ClassVar
 import psutil
 import pytest
 
-from scoring.errors import NeucoError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.runtime import Act, Runner
 from worker.runtime.acts import LOOK_S
 from worker.runtime.child_acts import ChildAct, ChildRunner, Limits
-from worker.state import State, Store, Transaction
+from worker.state import State, StateFailed, Store, Transaction
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -32,10 +32,19 @@ class Sayings(Act[str, str]):
     what: ClassVar[str] = "A saying"
     time_out_s = 10.0
 
-    def __init__(self, word: str) -> None:
+    def __init__(self, word: str, *, at: str = "", problem: Exception | None = None) -> None:
         self.word = word
+        self._at, self.problem = at, problem
         self.may_go_on = threading.Event()
         self.ended_by_force = False
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Begin, unless there is a problem."""
+        self._meet("the intent")
+
+    def _meet(self, at: str) -> None:
+        if self.problem is not None and at == self._at:
+            raise self.problem
 
     def perform(self, resource: str) -> str:
         """Wait."""
@@ -43,10 +52,9 @@ class Sayings(Act[str, str]):
         return f"{self.word} {resource}"
 
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
-        """Record it; the word ``defect`` then raises an error that no code expects."""
+        """Record it, and then meet the problem, if there is one."""
         tx.set_fact("said", f"{tx.fact('said') or ''}{result};")
-        if self.word == "defect":
-            raise KeyError(self.word)
+        self._meet("the outcome")
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Record it."""
@@ -151,23 +159,53 @@ def test_a_clock_that_jumps_gives_nothing_up(store: Store, jump: int) -> None:
     act.may_go_on.set()
 
 
-def test_a_defect_in_an_outcome_is_recorded_as_a_failure(
-    store: Store, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "problem",
+    [
+        KeyError("a defect"),
+        OrganizerError("The mode is wrong.", code="secret.mode"),
+        InfrastructureError("The record is damaged.", code="record.damaged"),
+    ],
+    ids=lambda problem: type(problem).__name__,
+)
+@pytest.mark.parametrize("at", ["the intent", "the outcome"])
+def test_an_error_before_or_after_an_act_is_its_failure(
+    store: Store, capsys: pytest.CaptureFixture[str], at: str, problem: Exception
 ) -> None:
-    """Nothing of the outcome is kept, the log gets the traceback, and the next act can begin: the defect does not recur at every step."""
+    """Nothing of the outcome is kept, the log gets a defect's traceback, and the next act can begin: it does not recur at every step."""
     wake = threading.Event()
     acts = runner(store, wake)
-    act = Sayings("defect")
+    act = Sayings("word", at=at, problem=problem)
     act.may_go_on.set()
-    acts.start(act, "word", START)
-    assert wake.wait(LIMIT_S)
+    assert acts.start(act, "again", START)
+    assert at == "the intent" or wake.wait(LIMIT_S)
     ended = acts.collect(START)
     assert ended is not None
     assert ended.error is not None
-    assert ended.error.message.startswith("Unexpected KeyError in the outcome of say.")
-    assert recorded(store) == "unexpected;"
+    assert recorded(store) == f"{ended.error.code};"
     assert not acts.busy
-    assert "in outcome" in capsys.readouterr().out
+    if isinstance(problem, KeyError):
+        assert ended.error.message.startswith(f"Unexpected KeyError in {at} of say.")
+        assert "in _meet" in capsys.readouterr().out
+    else:
+        assert ended.error is problem
+
+
+def test_a_result_is_kept_while_the_state_fails(store: Store) -> None:
+    """The error is the state's and not the act's, so the outcome is recorded as soon as that is possible."""
+    wake = threading.Event()
+    acts = runner(store, wake)
+    act = Sayings("word", at="the outcome", problem=StateFailed("The database is locked."))
+    act.may_go_on.set()
+    acts.start(act, "kept", START)
+    assert wake.wait(LIMIT_S)
+    for _ in range(2):
+        with pytest.raises(StateFailed):
+            acts.collect(START)
+    act.problem = None
+    ended = acts.collect(START)
+    assert ended is not None
+    assert (ended.error, recorded(store)) == (None, "word kept;")
 
 
 @pytest.mark.parametrize("defect", [True, False], ids=["defect", "no interpreter"])

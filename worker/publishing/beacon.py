@@ -162,7 +162,9 @@ class BeaconFetcher:
         together = [other for other in awaited if other.round == draw.round]
         newest = max(other.sequence for other in together)
         since = public_since[newest - 1 : newest]
-        if not since or datetime.fromisoformat(since[0]) >= draw.at:
+        if not since:  # a round that is named now would be too late again, unless a push succeeds soon
+            return False
+        if datetime.fromisoformat(since[0]) >= draw.at:
             return self._name_again(draw.chain, together, now)
         act = FetchRound(self._context, draw.chain, draw.round, together)
         return self._runner.start(act, self._session, now)

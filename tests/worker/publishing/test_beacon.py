@@ -109,6 +109,41 @@ def test_a_round_committed_to_too_late_is_replaced(
     assert is_signed(rounds, renamed["draws"]["dev"]["round"], drawn)
 
 
+def test_rounds_are_named_only_while_commitments_can_be_pushed(
+    harness: Harness, worker: StepWorker, rounds: Chain
+) -> None:
+    """While the repository cannot be reached, every further round would be too late, too; after it, one is."""
+    away = harness.folder / "away.git"
+    harness.board.rename(away)
+    pk = harness.submit("A")
+    worker.wait(20 * NOTICE_S)
+    with worker.store.read() as tx:
+        assert len(tx.public_commitments()) == 1
+    away.rename(harness.board)
+    worker.drive(lambda: worker.states()[pk] == "published")
+    named, renamed, drawn = public(harness)
+    number = renamed["draws"]["dev"]["round"]
+    assert number > named["draws"]["dev"]["round"]
+    assert is_signed(rounds, number, drawn["drawn"]["dev"])
+    assert harness.contradictions() == []
+
+
+def test_a_secret_that_cannot_be_read_when_the_draw_is_due_is_an_alert(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """The organizer is told, the worker tries again at intervals, and everything else goes on."""
+    worker.drive(lambda: not worker.daemon.publishing.due())
+    secret = harness.folder / "challenge.secret"
+    secret.chmod(0o644)
+    worker.drive(lambda: "secret.mode" in worker.alerts())
+    pk = harness.submit("A")
+    worker.drive(lambda: worker.states().get(pk) == "fetched")
+    secret.chmod(0o600)
+    worker.drive(lambda: worker.states()[pk] == "published")
+    worker.wait(5)
+    assert worker.alerts() == set()
+
+
 def test_a_value_is_mixed_in_only_with_the_committed_secret(harness: Harness, worker: StepWorker) -> None:
     """Otherwise, a person who knows the value could try secrets."""
     worker.drive(lambda: not worker.daemon.publishing.due())

@@ -241,20 +241,24 @@ def score_run(
     if scale is not NEUTRAL:
         warnings.extend(_dominant(material.embeddings, scale))
     is_judged = settings.probe_type == "linear" and scale is not NEUTRAL
-    for data in _probe_inputs(tasks, joined, matrix, scale):
+    for group in _probe_inputs(tasks, joined, matrix, scale, grouped=probe.shares_folds):
         begun = time.perf_counter()
-        results = probe.train(
-            data,
+        trained = probe.train(
+            *group,
             folds=settings.k_folds,
             details=settings.enable_plots,
             progress=lambda finished: progress(finished, len(joined) * settings.k_folds),
         )
-        seconds = time.perf_counter() - begun
-        layers = None if probe.hidden is None else (matrix.shape[1], *probe.hidden, data.outputs)
-        cost = complexity(matrix, layers, seconds / settings.k_folds)
-        report = _report(data, results, probe.hyperparameters(results), seconds, cost, is_judged=is_judged)
+        seconds = (time.perf_counter() - begun) / len(group)
+        for data, results in zip(group, trained, strict=True):
+            layers = None if probe.hidden is None else (matrix.shape[1], *probe.hidden, data.outputs)
+            cost = complexity(matrix, layers, seconds / settings.k_folds)
+            used = probe.hyperparameters(results)
+            reports.append(_report(data, results, used, seconds, cost, is_judged=is_judged))
+    names = [task.name for task in tasks]
+    reports.sort(key=lambda report: names.index(report.data.name))
+    for report in reports:
         warnings.extend(_remarks(report))
-        reports.append(report)
     warnings.extend(_short(reports))
     return RunReport(
         tasks=tuple(reports),
@@ -274,13 +278,31 @@ def _probe_inputs(
     joined: Sequence[tuple[NDArray[np.intp], NDArray[Any]]],
     matrix: NDArray[np.float32],
     scale: Moments,
-) -> Iterator[ProbeInput]:
-    """Yield the inputs of one task after the other; consecutive tasks with the same samples share their rows."""
+    *,
+    grouped: bool,
+) -> Iterator[list[ProbeInput]]:
+    """Yield the inputs of one task after the other, or if ``grouped``, of all tasks with the same samples.
+
+    Consecutive tasks with the same samples share their rows.
+    """
+    groups: dict[bytes | int, list[int]] = {}
+    for place, (index, _) in enumerate(joined):
+        groups.setdefault(index.tobytes() if grouped else place, []).append(place)
     last, rows = np.empty(0, dtype=np.intp), matrix[:0]
-    for task, (index, targets) in zip(tasks, joined, strict=True):
+    for places in groups.values():
+        index, _ = joined[places[0]]
         if not np.array_equal(last, index):
             last, rows = index, gather(matrix, index, scale)
-        yield ProbeInput(name=task.name, kind=task.kind, rows=rows, targets=targets, classes=task.classes)
+        yield [
+            ProbeInput(
+                name=tasks[place].name,
+                kind=tasks[place].kind,
+                rows=rows,
+                targets=joined[place][1],
+                classes=tasks[place].classes,
+            )
+            for place in places
+        ]
 
 
 def _large_enough(

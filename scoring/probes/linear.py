@@ -71,9 +71,10 @@ class LinearProbe(Probe):
 
     @contextmanager
     def fitter(
-        self, data: ProbeInput, folds: int, *, details: bool
-    ) -> Iterator[Callable[[Fold], FoldResult]]:
+        self, tasks: Sequence[ProbeInput], folds: int, *, details: bool
+    ) -> Iterator[Callable[[Fold], list[FoldResult]]]:
         """See :meth:`scoring.probes.probe.Probe.fitter`."""
+        [data] = tasks
         if self.hidden or data.kind.has_columns:
             with self._network().fitter(data, details=details) as fit:
                 yield fit
@@ -90,7 +91,9 @@ class LinearProbe(Probe):
 
             return Network(self)
 
-    def _in_kernel(self, data: ProbeInput, folds: int, *, details: bool) -> Callable[[Fold], FoldResult]:
+    def _in_kernel(
+        self, data: ProbeInput, folds: int, *, details: bool
+    ) -> Callable[[Fold], list[FoldResult]]:
         """Note the stream at the start of each fold, and advance it past the task; fit with the compiled kernel."""
         trainer = FoldTrainer(data.rows, Recipe(test_size=TEST_SIZE, **self._recipe))
         trainer.stop = self.stop
@@ -101,13 +104,13 @@ class LinearProbe(Probe):
             streams.append(self._stream.copy())
             skip(self._stream, draws)
 
-        def fit(fold: Fold) -> FoldResult:
+        def fit(fold: Fold) -> list[FoldResult]:
             split, stream = np.concatenate([fold.test, fold.train]), streams[fold.number]
             trace = trainer.train(targets, kinds, split, stream, losses=details, best_state=True)
             trained = fold.train if details else fold.train[:0]
             # Without @, because OpenBLAS's AVX-512 kernel for five columns can raise FE_INVALID over values outside the matrix.
             fitted = np.einsum("nd,d->n", data.rows[trained], trace.weights[0], dtype=np.float64)
-            return FoldResult(
+            result = FoldResult(
                 score=best_score(trace.history),
                 test=fold.test,
                 predictions=trace.predictions[0].astype(np.float64),
@@ -117,6 +120,7 @@ class LinearProbe(Probe):
                 train_losses=tuple(trace.train_losses.ravel().tolist()),
                 test_losses=tuple(trace.test_losses.ravel().tolist()),
             )
+            return [result]
 
         return fit
 

@@ -30,11 +30,11 @@ class Network:
     probe: Probe
 
     @contextmanager
-    def fitter(self, data: ProbeInput, *, details: bool) -> Iterator[Callable[[Fold], FoldResult]]:
+    def fitter(self, data: ProbeInput, *, details: bool) -> Iterator[Callable[[Fold], list[FoldResult]]]:
         """See :meth:`scoring.probes.probe.Probe.fitter`."""
         tensors = self._tensors(data)
         with _one_thread():
-            yield lambda fold: best_of(data, fold, self._states(data, tensors, fold, details=details))
+            yield lambda fold: [best_of(data, fold, self._states(data, tensors, fold, details=details))]
 
     def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """Train on all samples for all epochs; without a test part there is no best epoch."""

@@ -103,7 +103,7 @@ class Probe(ABC):
     """A probe, which is made for one run.
 
     A subclass says how to fit one fold. It may carry a random stream from task to task, as NeuCo-Bench's does, so
-    :meth:`train` is called once for each task, in the order of names.
+    :meth:`train` is called once for each task, in the order of names, or once for all tasks with the same samples.
 
     Args:
         params: The configuration's ``probe_params``; None means the default of a parameter.
@@ -116,11 +116,13 @@ class Probe(ABC):
     Attributes:
         parameters: The model of the parameters.
         hidden: Widths of the layers between embedding and output; None if a prediction does not come from layers.
+        shares_folds: Whether a fold of all tasks with the same samples is fitted at once.
         stop: One byte that is 1 once results no longer matter.
     """
 
     parameters: ClassVar[type[BaseModel]]
     hidden: tuple[int, ...] | None = None
+    shares_folds: ClassVar[bool] = False
 
     def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:
         given = {key: value for key, value in params.items() if value is not None}
@@ -131,12 +133,12 @@ class Probe(ABC):
 
     @abstractmethod
     def fitter(
-        self, data: ProbeInput, folds: int, *, details: bool
-    ) -> AbstractContextManager[Callable[[Fold], FoldResult]]:
-        """Enter with a function that fits one fold, which is called from several threads; leave when all are fitted.
+        self, tasks: Sequence[ProbeInput], folds: int, *, details: bool
+    ) -> AbstractContextManager[Callable[[Fold], list[FoldResult]]]:
+        """Enter with a function that fits one fold of each task, which is called from several threads; leave when all are fitted.
 
         Args:
-            data: The task.
+            tasks: One task, or several with the same rows if the probe ``shares_folds``.
             folds: Number K of folds.
             details: Whether losses and predictions on the training part are wanted, for plots.
         """
@@ -151,21 +153,21 @@ class Probe(ABC):
 
     def train(
         self,
-        data: ProbeInput,
-        *,
+        *tasks: ProbeInput,
         folds: int,
         details: bool = False,
         progress: Callable[[int], None] = ignore,
-    ) -> list[FoldResult]:
-        """Train and score on K random splits; ``progress`` is called with the number of folds finished since its last call."""
-        with self.fitter(data, folds, details=details) as fit:
-            return train_in_order(
+    ) -> list[list[FoldResult]]:
+        """Train and score each task on K random splits; ``progress`` is called with the number of folds finished since its last call."""
+        with self.fitter(tasks, folds, details=details) as fit:
+            results = train_in_order(
                 fit,
-                splits(len(data.rows), folds, self.seed),
+                splits(len(tasks[0].rows), folds, self.seed),
                 threads=self.threads,
                 stop=self.stop,
-                finished=lambda _: progress(1),
+                finished=lambda done: progress(len(done)),
             )
+        return [list(folds_of_task) for folds_of_task in zip(*results, strict=True)]
 
 
 def probe_class(name: str) -> type[Probe]:

@@ -1,11 +1,12 @@
-"""The ridge probe: a closed form for all folds from one decomposition of one Gram matrix, without a fit per fold.
+"""The ridge probe: a closed form for all folds, penalties and tasks of a row set, without a fit per fold and task.
 
-The fit without a test part T follows exactly from the fit to all rows. With the hat matrix H of the latter, the prediction for T by the fit
-without T is ``y_T - (I - H_TT)^-1 (y_T - (H y)_T)``, and a fit to all rows with these predictions in place of ``y_T`` equals the fit
-without T. Centered rows decompose as ``U S V'``, so for any penalty ``H = 1/n + U diag(s^2 / (s^2 + alpha)) U'``, with an intercept that is
-not penalized. U comes from the smaller Gram matrix, N x N or n x n; each fold needs one solve of the size of its test part.
+Rows are turned into coordinates in which their Gram matrix is diagonal; this changes neither distances nor predictions. A fold's training
+part has this Gram matrix less that of its test part, centered. Its inverse, with any penalty added to the diagonal, gives the coefficients
+of every task, and its trace the degrees of freedom. Where test parts are large, one decomposition of the downdated matrix serves all
+penalties; where they are small, the inverse follows from a matrix of the size of the test part (Woodbury's identity).
 
-The penalty is chosen per fold on the training part alone, by generalized cross-validation (Golub, Heath and Wahba, 1979).
+The intercept is not penalized. The penalty is chosen per fold and task on the training part alone, by generalized cross-validation
+(Golub, Heath and Wahba, 1979).
 """
 
 from __future__ import annotations
@@ -41,25 +42,32 @@ class RidgeParameters(TrainingParameters):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decomposition:
-    """The decomposition of the rows, for all folds and penalties.
+    """A row set with the targets of its tasks, for all folds and penalties.
 
     Attributes:
-        basis: float64, n x (r + 1), orthonormal columns: the constant, then the left singular vectors of the centered rows.
-        spectrum: float64, r + 1 eigenvalues of the Gram matrix; that of the constant has no meaning.
-        targets: float64, n x C.
-        projected: The targets in coordinates of the basis, (r + 1) x C.
+        rows: float64, n x r, centered rows in coordinates in which their Gram matrix is diagonal.
+        spectrum: float64, the r eigenvalues of the Gram matrix.
+        targets: float64, n x C, the columns of all tasks.
+        products: The rows times the centered targets, r x C.
     """
 
-    basis: NDArray[np.float64]
+    rows: NDArray[np.float64]
     spectrum: NDArray[np.float64]
     targets: NDArray[np.float64]
-    projected: NDArray[np.float64]
+    products: NDArray[np.float64]
 
-    def shrinkage(self, alpha: float) -> NDArray[np.float64]:
-        """Return the diagonal of the hat matrix in this basis."""
-        factors = self.spectrum / (self.spectrum + alpha)
-        factors[0] = 1.0
-        return factors
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """The fit of all targets to a training part, at one penalty; ``criteria`` are those of generalized cross-validation, C."""
+
+    weights: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+    criteria: NDArray[np.float64]
+
+    def predict(self, rows: NDArray[np.float64], columns: slice) -> NDArray[np.float64]:
+        """Return the predictions of one task, given as its columns."""
+        return np.asarray(rows @ self.weights[:, columns] + self.intercepts[columns])
 
 
 class RidgeProbe(Probe):
@@ -67,6 +75,7 @@ class RidgeProbe(Probe):
 
     parameters = RidgeParameters
     hidden = ()
+    shares_folds = True
 
     @property
     def _alphas(self) -> list[float]:
@@ -78,97 +87,119 @@ class RidgeProbe(Probe):
 
     @contextmanager
     def fitter(
-        self, data: ProbeInput, folds: int, *, details: bool
-    ) -> Iterator[Callable[[Fold], FoldResult]]:
+        self, tasks: Sequence[ProbeInput], folds: int, *, details: bool
+    ) -> Iterator[Callable[[Fold], list[FoldResult]]]:
         """See :meth:`scoring.probes.probe.Probe.fitter`.
 
         Folds already run in threads; BLAS's own threads would make them ten times slower (measured).
         """
         with threadpool_limits(limits=1, user_api="blas"):
-            parts = _decompose(data)
-            yield lambda fold: self._fit(data, parts, fold, details=details)
+            parts = _decompose(tasks)
+            yield lambda fold: self._fit(tasks, parts, fold, details=details)
 
     def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """Fit all rows, with the penalty that generalized cross-validation selects."""
-        parts = _decompose(data)
-        nothing, mean = np.empty(0, dtype=np.int32), data.rows.mean(axis=0, dtype=np.float64)
-        chosen = min(self._trials(parts, nothing), key=lambda trial: trial.criterion)
-        along = parts.basis[:, 1:] @ (chosen.coefficients[1:] / parts.spectrum[1:, np.newaxis])
+        parts, rows = _decompose([data]), np.arange(len(data.rows))
+        fits = _fits(parts, self._alphas, rows, rows[:0])
+        chosen = min(fits, key=lambda fit: float(fit.criteria.sum()))
+        mean = data.rows.mean(axis=0, dtype=np.float64)
+        along = parts.rows @ (chosen.weights / parts.spectrum[:, np.newaxis])
         weights = along.T @ (data.rows - mean)
-        bias = parts.targets.mean(axis=0) - weights @ mean
+        bias = chosen.intercepts - weights @ mean
         return [(weights.astype(np.float32), bias.astype(np.float32))]
 
-    def _fit(self, data: ProbeInput, parts: Decomposition, fold: Fold, *, details: bool) -> FoldResult:
-        trials = self._trials(parts, fold.test)
-        chosen = min(trials, key=lambda trial: trial.criterion)
+    def _fit(
+        self, tasks: Sequence[ProbeInput], parts: Decomposition, fold: Fold, *, details: bool
+    ) -> list[FoldResult]:
+        fits = list(_fits(parts, self._alphas, fold.train, fold.test))
         train = fold.train if details else fold.train[:0]
-        history = [
-            score(data.kind, _outputs(data, trial.predictions), data.targets[fold.test]) for trial in trials
-        ]
-        return FoldResult(
-            score=history[trials.index(chosen)],
-            test=fold.test,
-            predictions=_outputs(data, chosen.predictions),
-            train=train,
-            train_predictions=_outputs(data, parts.basis[train] @ chosen.coefficients),
-            history=tuple(history),
-        )
+        held, trained = parts.rows[fold.test], parts.rows[train]
+        results, end = [], 0
+        for data in tasks:
+            columns = slice(end, end + data.outputs)
+            end = columns.stop
+            best = int(np.argmin([fit.criteria[columns].sum() for fit in fits]))
+            predictions = [_outputs(data, fit.predict(held, columns)) for fit in fits]
+            history = [score(data.kind, tried, data.targets[fold.test]) for tried in predictions]
+            results.append(
+                FoldResult(
+                    score=history[best],
+                    test=fold.test,
+                    predictions=predictions[best],
+                    train=train,
+                    train_predictions=_outputs(data, fits[best].predict(trained, columns)),
+                    history=tuple(history),
+                )
+            )
+        return results
 
-    def _trials(self, parts: Decomposition, test: NDArray[np.int32]) -> list[_Trial]:
-        return [_trial(parts, parts.shrinkage(alpha), test) for alpha in self._alphas]
 
-
-def _decompose(data: ProbeInput) -> Decomposition:
-    """Decompose rows once for all folds and penalties."""
-    centered = data.rows.astype(np.float64)
+def _decompose(tasks: Sequence[ProbeInput]) -> Decomposition:
+    """Decompose the rows of tasks that share them."""
+    centered = tasks[0].rows.astype(np.float64)
     centered -= centered.mean(axis=0)
     samples, dim = centered.shape
     wide = dim >= samples
     spectrum, vectors = np.linalg.eigh(centered @ centered.T if wide else centered.T @ centered)
     kept = spectrum > SMALLEST * max(float(spectrum[-1]), np.finfo(np.float64).tiny)
-    spectrum = spectrum[kept]
-    directions = vectors[:, kept] if wide else (centered @ vectors[:, kept]) / np.sqrt(spectrum)
-    basis = np.hstack([np.full((samples, 1), samples**-0.5), directions])
-    targets = data.columns if data.kind is TaskType.REGRESSION else np.where(data.columns > 0.5, 1.0, -1.0)
-    return Decomposition(
-        basis=basis,
-        spectrum=np.concatenate([[1.0], spectrum]),
-        targets=targets,
-        projected=basis.T @ targets,
+    spectrum, vectors = spectrum[kept], vectors[:, kept]
+    rows = vectors * np.sqrt(spectrum) if wide else centered @ vectors
+    targets = np.hstack(
+        [
+            data.columns if data.kind is TaskType.REGRESSION else np.where(data.columns > 0.5, 1.0, -1.0)
+            for data in tasks
+        ]
     )
+    products = rows.T @ (targets - targets.mean(axis=0))
+    return Decomposition(rows=rows, spectrum=spectrum, targets=targets, products=products)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Trial:
-    predictions: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-    criterion: float
+def _fits(
+    parts: Decomposition, alphas: Sequence[float], train: NDArray[np.integer], test: NDArray[np.integer]
+) -> Iterator[Fit]:
+    """Fit the training part at each penalty; no array is as long as the training part, except targets."""
+    count, held = len(train), parts.rows[test]
+    targets = parts.targets[train]
+    mean = targets.mean(axis=0)
+    squares = np.sum((targets - mean) ** 2, axis=0)
+    products = parts.products - held.T @ (parts.targets[test] - mean)
+    center = -held.sum(axis=0) / count  # of the training part, because all rows together sum to 0
+    removed = np.vstack([held, np.sqrt(count) * center])
+    for alpha, (weights, trace) in zip(
+        alphas, _solutions(parts.spectrum, removed, products, alphas), strict=True
+    ):
+        residuals = squares - np.sum(products * weights, axis=0) - alpha * np.sum(weights**2, axis=0)
+        left = count - 1 - len(parts.spectrum) + alpha * trace  # samples less degrees of freedom
+        yield Fit(
+            weights=weights,
+            intercepts=mean - center @ weights,
+            criteria=count * np.maximum(residuals, 0.0) / max(left, 1e-9 * count) ** 2,
+        )
 
 
-def _trial(parts: Decomposition, shrinkage: NDArray[np.float64], test: NDArray[np.int32]) -> _Trial:
-    """Fit without the test part at one penalty, in coordinates of the basis, so that no array is as long as the training part."""
-    basis, truth, projected = parts.basis[test], parts.targets[test], parts.projected
-    count = len(parts.targets) - len(test)
-    scaled = basis * shrinkage
-    hat = scaled @ basis.T
-    rest = np.eye(len(basis)) - hat
-    predictions = truth - np.linalg.solve(rest, truth - scaled @ projected)
-    completed = projected + basis.T @ (predictions - truth)
-    coefficients = shrinkage[:, np.newaxis] * completed
-    # Training residuals: |y_R|^2 - 2 y_R.f_R + |f_R|^2, where sums over R are sums over all rows less those over T.
-    total = np.sum(parts.targets**2) - np.sum(truth**2)
-    cross = projected - basis.T @ truth
-    fitted = np.sum(coefficients**2) - np.sum(predictions**2)
-    residual = max(float(total - 2 * np.sum(coefficients * cross) + fitted), 0.0)
-    # Degrees of freedom of the fit without T: tr H_RR + tr (I - H_TT)^-1 H_TR H_RT
-    product = (basis * shrinkage**2) @ basis.T - hat @ hat
-    freedom = float(shrinkage.sum() - np.trace(hat) + np.trace(np.linalg.solve(rest, product)))
-    left = max(count - freedom, 1e-9 * count)
-    return _Trial(
-        predictions=predictions,
-        coefficients=coefficients,
-        criterion=count * residual / left**2,
-    )
+def _solutions(
+    spectrum: NDArray[np.float64],
+    removed: NDArray[np.float64],
+    products: NDArray[np.float64],
+    alphas: Sequence[float],
+) -> Iterator[tuple[NDArray[np.float64], float]]:
+    """Yield ``inverse @ products`` and the trace of ``inverse`` for each penalty.
+
+    The inverse is that of ``diag(spectrum + alpha) - removed.T @ removed``.
+    """
+    if len(alphas) * len(removed) ** 2 * sum(removed.shape) > 3 * len(spectrum) ** 3:  # as measured
+        values, vectors = np.linalg.eigh(np.diag(spectrum) - removed.T @ removed)
+        turned = vectors.T @ products
+        for alpha in alphas:
+            inverse = 1.0 / (np.maximum(values, 0.0) + alpha)
+            yield vectors @ (inverse[:, np.newaxis] * turned), float(inverse.sum())
+        return
+    for alpha in alphas:
+        inverse = 1.0 / (spectrum + alpha)
+        half, whole = removed * np.sqrt(inverse), removed * inverse
+        middle = np.linalg.inv(np.eye(len(removed)) - half @ half.T)
+        weights = inverse[:, np.newaxis] * products + whole.T @ (middle @ (whole @ products))
+        yield weights, float(inverse.sum() + np.sum(middle * (whole @ whole.T)))
 
 
 def _outputs(data: ProbeInput, predictions: NDArray[np.float64]) -> NDArray[np.float64]:

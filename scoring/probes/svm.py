@@ -75,9 +75,10 @@ class SvmProbe(Probe):
 
     @contextmanager
     def fitter(
-        self, data: ProbeInput, folds: int, *, details: bool
-    ) -> Iterator[Callable[[Fold], FoldResult]]:
+        self, tasks: Sequence[ProbeInput], folds: int, *, details: bool
+    ) -> Iterator[Callable[[Fold], list[FoldResult]]]:
         """See :meth:`scoring.probes.probe.Probe.fitter`."""
+        [data] = tasks
         rows, columns, settings = data.rows.astype(np.float64), data.columns, self._settings()
 
         def states(fold: Fold) -> Iterator[State]:
@@ -89,7 +90,7 @@ class SvmProbe(Probe):
                 fitted = predict(train) if details else np.empty((0, data.outputs))
                 yield State(outputs=predict(test), fitted=fitted)
 
-        yield lambda fold: best_of(data, fold, states(fold))
+        yield lambda fold: [best_of(data, fold, states(fold))]
 
     def _settings(self) -> list[dict[str, Any]]:
         """Draw the settings to try, the same for all tasks."""

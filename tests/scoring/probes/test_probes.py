@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -22,6 +25,7 @@ from sklearn.metrics import (
 from sklearn.model_selection import ShuffleSplit
 from torchmetrics.classification import MulticlassF1Score, MultilabelF1Score
 
+import scoring
 from scoring.errors import OrganizerError
 from scoring.metrics import complexity
 from scoring.probes.measures import confusion, measures, score
@@ -60,7 +64,7 @@ def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskType) -> Non
     """Each gives K folds with the splits of ShuffleSplit(random_state=seed) and scores that follow from its predictions, repeatably."""
     data = make_input(kind)
     first, again = (
-        make_probe(name, QUICK[name], seed=3, threads=threads).train(data, folds=3, details=True)
+        make_probe(name, QUICK[name], seed=3, threads=threads).train(data, folds=3, details=True)[0]
         for threads in (1, 2)
     )
     splits = ShuffleSplit(3, test_size=0.1, random_state=3).split(data.rows)
@@ -99,7 +103,7 @@ def test_losses_and_scores_are_those_of_a_torch_loop(kind: TaskType) -> None:
     """Torch's layer, loss and AdamW give the same curves, with NeuCo-Bench's stream or, for several outputs, with a seed for each fold."""
     data = make_input(kind)
     probe = make_probe("linear", QUICK["linear"])
-    [fold] = probe.train(data, folds=1, details=True)
+    [[fold]] = probe.train(data, folds=1, details=True)
     rows, targets = torch.from_numpy(data.rows), torch.as_tensor(data.targets)
     train, test = (torch.from_numpy(part.astype(np.int64)) for part in (fold.train, fold.test))
     torch.manual_seed(fold_seed(42, data.name, 0) if data.kind.has_columns else 42)
@@ -130,40 +134,56 @@ def test_losses_and_scores_are_those_of_a_torch_loop(kind: TaskType) -> None:
     assert fold.history == pytest.approx(scores, abs=1e-5)
 
 
-@pytest.mark.parametrize(("samples", "dim"), [(60, 5), (40, 70)])
-def test_ridge_agrees_with_a_fit_per_fold(samples: int, dim: int) -> None:
-    """Every fold's predictions, on both parts, are those of scikit-learn's Ridge fitted to its training part."""
-    data = make_input(TaskType.REGRESSION, samples=samples, dim=dim)
-    for alpha in (0.1, 30.0):
-        probe = make_probe("ridge", {"alphas": [alpha]})
-        for fold in probe.train(data, folds=4, details=True):
-            fitted = Ridge(alpha=alpha).fit(
-                data.rows[fold.train].astype(np.float64), data.targets[fold.train]
-            )
-            np.testing.assert_allclose(fold.predictions, fitted.predict(data.rows[fold.test]), atol=1e-7)
-            np.testing.assert_allclose(
-                fold.train_predictions, fitted.predict(data.rows[fold.train]), atol=1e-7
-            )
+SHAPES = [(60, 5), (200, 40), (300, 290), (41, 70), (60, 60), (100, 400)]
 
 
-def test_ridge_chooses_its_penalty_without_the_test_part() -> None:
-    """Generalized cross-validation of a direct fit to the training part makes the same choice, whatever the test labels are."""
-    data = make_input(TaskType.REGRESSION, samples=50, dim=30)
-    alphas = [0.01, 1.0, 100.0, 1e4]
-    probe = make_probe("ridge", {"alphas": alphas})
-    for fold in probe.train(data, folds=5, details=True):
-        rows = data.rows[fold.train].astype(np.float64)
-        targets = data.targets[fold.train].astype(np.float64)
-        criteria = []
-        for alpha in alphas:
-            centred = rows - rows.mean(axis=0)
-            hat = centred @ np.linalg.solve(centred.T @ centred + alpha * np.eye(30), centred.T) + 1 / len(
-                rows
-            )
-            residual = targets - hat @ targets
-            criteria.append(len(rows) * residual @ residual / (len(rows) - np.trace(hat)) ** 2)
-        best = Ridge(alpha=alphas[int(np.argmin(criteria))]).fit(rows, targets)
-        np.testing.assert_allclose(fold.predictions, best.predict(data.rows[fold.test]), atol=1e-6)
+@pytest.mark.parametrize("constant", [0, 2])
+@pytest.mark.parametrize(("samples", "dim"), SHAPES)
+def test_ridge_agrees_with_a_fit_per_fold_task_and_penalty(samples: int, dim: int, constant: int) -> None:
+    """Predictions are those of scikit-learn's Ridge, fitted to the training part with the penalty of the least direct GCV criterion."""
+    alphas = [0.1, 3.0, 100.0, 1e4]
+    tasks = [make_input(kind, samples=samples, dim=dim, name=kind.value) for kind in KINDS]
+    tasks[0].rows[:, :constant] = 0.5
+    tasks = [replace(data, rows=tasks[0].rows) for data in tasks]
+    trained = make_probe("ridge", {"alphas": alphas}).train(*tasks, folds=4, details=True)
+    for data, folds in zip(tasks, trained, strict=True):
+        targets = data.columns if data.kind is TaskType.REGRESSION else 2.0 * data.columns - 1.0
+        for fold in folds:
+            rows, wanted = data.rows[fold.train].astype(np.float64), targets[fold.train]
+            best = min(alphas, key=lambda alpha: _criterion(rows, wanted, alpha))
+            assert fold.score == fold.history[alphas.index(best)]
+            model = Ridge(alpha=best).fit(rows, wanted)
+            for part, predictions in ((fold.test, fold.predictions), (fold.train, fold.train_predictions)):
+                plain = model.predict(data.rows[part].astype(np.float64)).reshape(predictions.shape)
+                if data.kind is not TaskType.REGRESSION:
+                    plain += np.sign(plain)
+                np.testing.assert_allclose(predictions, plain, atol=1e-9)
+
+
+def _criterion(rows: np.ndarray, targets: np.ndarray, alpha: float) -> float:
+    """Compute the criterion of generalized cross-validation from the hat matrix."""
+    centered, count = rows - rows.mean(axis=0), len(rows)
+    gram = centered.T @ centered + alpha * np.eye(rows.shape[1])
+    hat = centered @ np.linalg.solve(gram, centered.T) + 1 / count
+    return float(count * np.sum((targets - hat @ targets) ** 2) / (count - np.trace(hat)) ** 2)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("probe", ["linear", "ridge"])
+def test_a_task_scores_alike_alone_and_among_others(probe: str) -> None:
+    """So do tasks of the same samples whose names are not next to each other, and tasks with missing labels."""
+    generator = np.random.RandomState(5)
+    rows = generator.standard_normal((80, 6))
+    labels = pd.DataFrame(rows @ generator.standard_normal((6, 4)), columns=list("abcd"))
+    labels.loc[:9, ["b", "d"]] = np.nan
+    options = {"probe": probe, "folds": 4, "standardize_embeddings": False}
+    together = scoring.score(rows, labels, **options).to_frame()
+    assert list(together.index) == list("abcd")
+    assert together["samples"].to_list() == [80, 70, 80, 70]
+    tasks = "abcd" if probe == "ridge" else "a"  # one random stream runs through the tasks of linear probes
+    for name in tasks:
+        alone = scoring.score(rows, labels[[name]], **options).to_frame()
+        np.testing.assert_allclose(together["folds"][name], alone["folds"][name], atol=1e-9)
 
 
 def test_default_networks_have_the_papers_sizes() -> None:

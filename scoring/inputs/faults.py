@@ -54,6 +54,10 @@ CATALOGUE: dict[str, Kind] = {
         singular="The table is a folder of parts",
         cure="Write the parts into one file: with pandas, concat(parts).to_csv(file, index=False).",
     ),
+    "file.part": Kind(
+        singular="The part is not Parquet",
+        cure="Write all parts as Parquet, with the same columns.",
+    ),
     "file.pointer": Kind(
         singular="The file is a pointer to the table, not the table",
         cure="Fetch the table (git lfs pull, dvc pull or git annex get), and use that.",

@@ -48,6 +48,7 @@ class MatrixBuilder:
         self.ends_in_number = False
         self.from_1 = False
         self.labels: dict[int, str] = {}  # of dimensions whose columns have names
+        self.rows_read = 0  # from a Parquet file, and those before it
 
     def resolve(self, names: Sequence[str]) -> Columns:
         """Return the meaning of the columns of a table.
@@ -57,6 +58,14 @@ class MatrixBuilder:
         """
         self.judge_names(names)
         return self.take(resolve_columns(names, self.dim, self.faults))
+
+    def row(self, number: int) -> str:
+        """Name a row for a message."""
+        return f"{self.row_name} {number}"
+
+    def pair(self, first: int, second: int) -> str:
+        """Name two rows for a message."""
+        return f"{self.row_name}s {first} and {second}"
 
     def judge_names(self, names: Sequence[str]) -> None:
         """Refuse a transposed table, before its names are said to be missing.
@@ -107,7 +116,7 @@ class MatrixBuilder:
         for target, number in zip(targets.tolist(), numbers, strict=True):
             if target >= 0:
                 self.without_values.append(target)
-                self.faults.add("rows.no_values", f"{self.row_name} {number} (id {shown(self.ids[target])})")
+                self.faults.add("rows.no_values", f"{self.row(number)} (id {shown(self.ids[target])})")
 
     def assign(self, targets: NDArray[np.intp], first: int, values: NDArray[np.float32]) -> None:
         """Write values into the columns of claimed rows from ``first`` on."""
@@ -149,7 +158,7 @@ class MatrixBuilder:
             places = np.argwhere(bad & kind)
             bad &= ~kind
             examples = (
-                f"row {numbers[row]} (id {shown(identifiers[row])}), column {self._label(first_column + column)}"
+                f"{self.row(numbers[row])} (id {shown(identifiers[row])}), column {self._label(first_column + column)}"
                 for row, column in places[:3].tolist()
             )
             if len(places):
@@ -170,17 +179,16 @@ class MatrixBuilder:
             return row
         if row >= 0:
             self.faults.add(
-                "rows.duplicate",
-                f"{shown(identifier)} on {self.row_name}s {self.first_seen[row]} and {number}",
+                "rows.duplicate", f"{shown(identifier)} on {self.pair(self.first_seen[row], number)}"
             )
         elif identifier in ID_NAMES:
-            self.faults.add("rows.header", f"{self.row_name} {number}")
+            self.faults.add("rows.header", self.row(number))
         elif identifier and identifier not in self.excluded:
             self.strangers += 1
             if len(self.stranger_examples) < SHOWN:
                 self.stranger_examples.append(trimmed)
         elif not identifier:
-            self.faults.add("rows.no_id", f"{self.row_name} {number}")
+            self.faults.add("rows.no_id", self.row(number))
         return -1
 
     def finish(self) -> Embeddings:

@@ -202,7 +202,7 @@ def _read_columns(table: Any, open_table: Callable[..., Any], builder: MatrixBui
             builder.faults.add("columns.type", f"column {columns.label(place)} holds {_described(kind)}")
     if "columns.type" in builder.faults.counts:
         raise Unreadable  # values of such a type cannot be checked
-    first_row = 1
+    first_row = builder.rows_read + 1
     for group in range(table.metadata.num_row_groups):
         chunks: Iterable[Any]
         try:
@@ -223,18 +223,24 @@ def _read_columns(table: Any, open_table: Callable[..., Any], builder: MatrixBui
                 column = part.column(part.schema.names.index(names[position])).combine_chunks()
                 _judge(column, builder, identifiers, targets, numbers, first_column=dimension)
         first_row += rows
+    builder.rows_read = first_row - 1
 
 
 def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
     """Read a column of whole embeddings, some rows at a time."""
     schema, faults = table.schema_arrow, builder.faults
+    builder.judge_names(schema.names)
     names = [name.strip() for name in schema.names]
     id_column = find_id(names, faults)
     _check_id_type(schema.field(id_column).type, faults)
     others = [name for column, name in enumerate(names) if column not in (id_column, position)]
     builder.extra["column"] = len(others), tuple(shown(name) for name in others[:SHOWN])
     wanted = [schema.names[id_column], schema.names[position]]
-    first_row, width, batch_rows = 1, 0, max(1, GROUP_BYTES // (8 * max(builder.dim, EXTRA_COLUMNS)))
+    first_row, width, batch_rows = (
+        builder.rows_read + 1,
+        0,
+        max(1, GROUP_BYTES // (8 * max(builder.dim, EXTRA_COLUMNS))),
+    )
     for batch in table.iter_batches(batch_size=batch_rows, columns=wanted):
         identifiers = _identifiers(batch.column(wanted[0]), faults)
         vectors = batch.column(wanted[1])
@@ -248,7 +254,7 @@ def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
             if lengths[row] != width:
                 raise faults.fatal(
                     "columns.dimension",
-                    f"row {first_row + row} (id {shown(identifiers[row])}) has {lengths[row]:,}, expected {width:,}",
+                    f"{builder.row(first_row + row)} (id {shown(identifiers[row])}) has {lengths[row]:,}, expected {width:,}",
                 )
         without = [row for row, length in enumerate(lengths) if not length]
         builder.miss([identifiers[row] for row in without], [first_row + row for row in without])
@@ -256,6 +262,7 @@ def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
         targets = builder.claim(filled, numbers)
         _judge(vectors.flatten(), builder, filled, targets, numbers, width=width)
         first_row += len(identifiers)
+    builder.rows_read = first_row - 1
 
 
 def _judge(

@@ -141,6 +141,19 @@ def code_of(kind: str) -> str:
     return ARRAYS if kind in ("a Zarr archive", "a PyTorch file") else TABLE
 
 
+def parquet_parts(folder: Path) -> tuple[list[Path], list[str]]:
+    """Return the parts of a table that is a folder of files ``*.parquet``, and the names of other files in it.
+
+    There are no parts if it is no folder, or of a kind whose files are not all valid. Hidden files and those of Spark do not count.
+    """
+    entries = [] if not folder.is_dir() else sorted(folder.iterdir())
+    if any(entry.name in FOLDERS for entry in entries):
+        return [], []
+    entries = [entry for entry in entries if entry.name[0] not in "._"]
+    parts = [entry for entry in entries if entry.suffix.lower() == ".parquet" and entry.is_file()]
+    return parts, [entry.name for entry in entries if entry not in set(parts)]
+
+
 def refuse_folder(folder: Path, faults: Faults) -> Unreadable:
     """Return the refusal of a folder, judged by the names inside."""
     names = sorted(entry.name for entry in folder.iterdir())

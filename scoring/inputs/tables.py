@@ -71,6 +71,22 @@ def read_table(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int) -
             read_csv(open_text(file, kind, faults, max_expanded_bytes=max_expanded_bytes), builder)
 
 
+def read_part(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int) -> None:
+    """Read one of the Parquet files of a table in parts into a builder, after those before it.
+
+    Raises:
+        ParticipantError: As :func:`read_table`, and if the file is not Parquet.
+        InfrastructureError: As :func:`read_table`.
+    """
+    with opened(path, builder.faults) as (file, kind):
+        if kind is not FileKind.PARQUET:
+            sniff_text(file.read(HEAD_BYTES), builder.faults, nested=False)
+            raise builder.faults.fatal("file.part")
+        from scoring.inputs.parquet import read_parquet
+
+        read_parquet(file, builder, max_expanded_bytes=max_expanded_bytes)
+
+
 @contextmanager
 def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, FileKind]]:
     """Open a file, and turn what ends its reading into an error with the faults.

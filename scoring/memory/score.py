@@ -72,8 +72,8 @@ def score(
     Dates, and as many classes as half of the samples, are refused. The result shows type and notes.
 
     Args:
-        embeddings: A file; a table (pandas, polars, pyarrow, xarray); a dictionary of ids and vectors; or an array or tensor, n x N. In a
-            table, the dimensions are the columns named by numbers; if there are none, all columns except the id.
+        embeddings: A file, or a folder of Parquet parts; a table (pandas, polars, pyarrow, xarray); a dictionary of ids and vectors; or an
+            array or tensor, n x N. In a table, the dimensions are the columns named by numbers; if there are none, all except the id.
         labels: A file ``<task>__<type>.csv`` or a folder of such files; a table with a column per task; a dictionary of tasks and labels,
             or of ids and labels; a series; or an array.
         probe: Name of the probe: linear, ridge, svm or mlp.

@@ -6,6 +6,7 @@ NeuCo-Bench. A file whose scores would mean nothing is refused, in the words of 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.inputs.columns import Columns, resolve_any_columns
 from scoring.inputs.embeddings import without_suffix
-from scoring.inputs.faults import CATALOGUE, Faults, Unreadable, shown
+from scoring.inputs.faults import CATALOGUE, SHOWN, Faults, Unreadable, shown
 from scoring.inputs.identifiers import differing_form
 from scoring.inputs.matrix_builder import MatrixBuilder, has_equal_rows
-from scoring.inputs.tables import read_table
+from scoring.inputs.sniffing import parquet_parts
+from scoring.inputs.tables import read_part, read_table
 from scoring.neuco_bench.labels import id_names
 from scoring.printable import count_of, name_some
 
@@ -31,6 +33,7 @@ LEFT_OUT = ("rows.no_id", "rows.no_values")
 """Faults of rows that do not count."""
 REFUSED = CATALOGUE.keys() - {*ZEROS, *LEFT_OUT, "cells.boolean"}
 NAMES_SHOWN = 10
+SEPARATE = "if the files are embeddings of their own, score them one by one"
 FEWEST_COUNTED = 5  # rows; in fewer, a column could count them by chance
 
 
@@ -68,7 +71,7 @@ def read_embeddings(
     """Read embeddings from CSV (also .gz and .zip), Parquet or NPZ (arrays ``ids`` and ``embeddings``).
 
     Args:
-        path: The file.
+        path: The file, or a folder of Parquet files ``*.parquet``, which are the parts of one table.
         wanted: Ids that a label file names; others are left out.
         embedding_dim: Dimension N; narrower embeddings are padded with zeros. None takes the file's.
         exclude: Ids to leave out, from NeuCo-Bench's ``--exclude_file``.
@@ -81,11 +84,20 @@ def read_embeddings(
     rows = _WantedRows(frozenset(wanted) - frozenset(exclude), embedding_dim)
     rows.faults.id_names = id_names(id_column)
     rows.excluded = exclude
+    place = path.name
+    parts, others = parquet_parts(path)
+    rows.extra["file"] = len(others), tuple(map(shown, others[:SHOWN]))
     try:
-        read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
+        for part in parts:
+            place = f"{path.name}/{part.name}"
+            rows.begin(part.name)
+            read_part(part, rows, max_expanded_bytes=ANY_NUMBER)
+        place = path.name
+        if not parts:
+            read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
         return rows.embeddings()
     except ParticipantError as error:
-        raise ParticipantError(f"{path.name}: {error.sentence}", cure=error.cure, code=error.code) from None
+        raise ParticipantError(f"{place}: {error.sentence}", cure=error.cure, code=error.code) from None
 
 
 def take_embeddings(
@@ -145,6 +157,8 @@ def read_excluded(path: Path) -> frozenset[str]:
 class _WantedRows(MatrixBuilder):
     """Collects the rows of the ids that label files name, in a matrix as wide as the file's or as the configuration says.
 
+    The rows may come from several Parquet files with the same columns, whose rows are numbered one after the other.
+
     Args:
         wanted: The ids.
         width: Columns of the matrix; None takes the file's number.
@@ -160,11 +174,66 @@ class _WantedRows(MatrixBuilder):
         self._names: tuple[str, ...] = ()  # of dimensions whose names are not numbers
         self.refuses_counting = True
         self._notes: list[str] = []
+        self._parts: list[str] = []
+        self._starts: list[int] = []  # rows before each part
+        self._columns: Columns | None = None
+        self._all_names: list[str] = []  # of the columns of the first part
+
+    def begin(self, part: str) -> None:
+        """Expect the rows of a part."""
+        self._parts.append(part)
+        self._starts.append(self.rows_read)
+
+    def row(self, number: int) -> str:
+        """Name a row for a message."""
+        if not self._parts:
+            return super().row(number)
+        part = bisect_left(self._starts, number) - 1
+        return f"row {number - self._starts[part]} of {self._parts[part]}"
+
+    def pair(self, first: int, second: int) -> str:
+        """Name two rows for a message."""
+        if not self._parts:
+            return super().pair(first, second)
+        if first <= self._starts[-1]:
+            self.faults.hints["rows.duplicate"] = SEPARATE
+        return f"{self.row(first)} and {self.row(second)}"
+
+    def judge_names(self, names: Sequence[str]) -> None:
+        """Refuse a transposed table, and a part with other columns than the first one.
+
+        Raises:
+            Unreadable: If most columns have an id as their name.
+            ParticipantError: If a column differs.
+        """
+        super().judge_names(names)
+        first = self._all_names = self._all_names or list(names)
+        if list(names) == first:
+            return
+        missing, more = (
+            [name for name in ours if name not in theirs] for ours, theirs in ((first, names), (names, first))
+        )
+        if missing:
+            sentence = f"It has no column {shown(missing[0])}, but {self._parts[0]} has one."
+        elif more:
+            sentence = f"It has a column {shown(more[0])}, but {self._parts[0]} has none."
+        else:
+            sentence = f"Its columns are in another order than those of {self._parts[0]}."
+        raise self._differing(sentence)
+
+    def _differing(self, sentence: str) -> ParticipantError:
+        return ParticipantError(
+            sentence,
+            cure=f"Write all parts with the same columns; {SEPARATE}.",
+            code="standalone.parts",
+        )
 
     def resolve(self, names: Sequence[str]) -> Columns:
         """Return the meaning of the columns of a table."""
         self.judge_names(names)
-        columns = self.take(resolve_any_columns(names, self.faults))
+        if self._columns:
+            return self._columns
+        self._columns = columns = self.take(resolve_any_columns(names, self.faults))
         self.expect(len(columns.dimensions))
         names = tuple(columns.names[position] for position in columns.positions)
         if all(name.isdecimal() for name in names):
@@ -182,8 +251,14 @@ class _WantedRows(MatrixBuilder):
         """Make room for rows of this width.
 
         Raises:
-            ParticipantError: If they are too wide.
+            ParticipantError: If they are too wide, or not as wide as those of the first part.
         """
+        if self.dim and columns != self.dim:
+            raise self._differing(
+                f"It has {count_of(columns, 'dimension')}, but {self._parts[0]} has {self.dim:,}."
+            )
+        if self.dim:
+            return
         width = self._width or columns
         if columns > width:
             raise ParticipantError(

@@ -27,7 +27,7 @@ def score(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Files of embeddings, then the labels: short for --submission_file and --annotation_path.",
+            help="Embeddings, one or several, then the labels: short for --submission_file and --annotation_path.",
             metavar="FILE... LABELS",
             show_default=False,
         ),
@@ -38,7 +38,7 @@ def score(
         Path | None,
         typer.Option(
             "--submission_file",
-            help="Embeddings as CSV (also .gz, .zip), Parquet or NPZ.",
+            help="Embeddings as CSV (also .gz, .zip), Parquet or NPZ; a folder of `*.parquet` is one table in parts.",
             show_default=False,
         ),
     ] = None,
@@ -64,7 +64,7 @@ def score(
         str | None,
         typer.Option(
             "--method_name",
-            help="Method's name; by default that of the file.",
+            help="Method's name; by default that of the file or folder.",
         ),
     ] = None,
     phase: Annotated[str, typer.Option(help="Group of runs that are ranked together.")] = "results",
@@ -149,7 +149,7 @@ def score(
         for note in material.notes:
             console.print(f"Note: {note}", markup=False, soft_wrap=True)
         _check_libraries(material, settings)
-        method, scored = method_name or file.stem, []
+        method, scored = method_name or file.resolve().stem, []
         for part, suffix in _parts(material, widths):
             folder = make_run_folder(
                 output_dir, phase=phase, method=method + suffix, now=datetime.now().astimezone()

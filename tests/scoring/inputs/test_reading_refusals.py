@@ -898,7 +898,7 @@ def test_every_fault_in_the_catalogue_has_a_case() -> None:
     """Each code in the catalogue is the verdict of a case, or is among several faults of one."""
     verdicts = {code for _, code, _ in REFUSALS.values()}
     among_others = {"columns.duplicate", "rows.stopped"}
-    elsewhere = {"file.too_large", "rows.too_many", "npz.damaged", "file.parts"}
+    elsewhere = {"file.too_large", "rows.too_many", "npz.damaged", "file.parts", "file.part"}
     assert set(CATALOGUE) == (verdicts - {"file.invalid"}) | among_others | elsewhere
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scoring.errors import OrganizerError, ParticipantError
+from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.inputs.columns import Columns, resolve_any_columns
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import CATALOGUE, SHOWN, Faults, Unreadable, shown
@@ -96,8 +96,8 @@ def read_embeddings(
         if not parts:
             read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
         return rows.embeddings()
-    except ParticipantError as error:
-        raise ParticipantError(f"{place}: {error.sentence}", cure=error.cure, code=error.code) from None
+    except (ParticipantError, InfrastructureError) as error:
+        raise type(error)(f"{place}: {error.sentence}", cure=error.cure, code=error.code) from error
 
 
 def take_embeddings(

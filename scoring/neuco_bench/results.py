@@ -7,6 +7,7 @@ following tasks.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import shutil
 from datetime import datetime
@@ -68,6 +69,20 @@ def write_results(folder: Path, report: RunReport, settings: StandaloneSettings,
     (folder / SUMMARY).write_bytes(as_json(summary_document(report, settings, experiment=experiment)))
 
 
+def read_results(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Read the summary of a run that :func:`write_results` wrote, and the result of each task.
+
+    Raises:
+        OSError: If a file is missing.
+        ValueError: If a file is not JSON.
+    """
+    summary = json.loads((folder / SUMMARY).read_bytes())
+    return summary, {
+        task: json.loads((folder / task / f"{task}_result.json").read_bytes())
+        for task in summary["task_q_scores"]
+    }
+
+
 def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> dict[str, Any]:
     """Return a run's summary: NeuCo-Bench's six keys first, then ours, the last three only with task packages; numbers may be NaN."""
     from scoring.scorecard import machine, versions
@@ -123,6 +138,7 @@ def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, A
         "samples": len(task.data.rows),
         "folds": settings.k_folds,
         "failed_folds": task.quality.failed_folds,
+        "enough_steps": task.trained_enough,
         "metrics": {
             name: _summed_up(values, settings.output_fold_results) for name, values in task.metrics.items()
         },

@@ -28,6 +28,7 @@ OUR_SUMMARY_KEYS = {
     "seconds",
     "versions",
     "machine",
+    "inputs",
 }
 OUR_TASK_KEYS = {
     "splits",
@@ -36,6 +37,7 @@ OUR_TASK_KEYS = {
     "samples",
     "folds",
     "failed_folds",
+    "enough_steps",
     "metrics",
     "complexity",
     "seconds",
@@ -189,6 +191,49 @@ def test_prefixes_of_one_file_are_scored_in_one_table(
     for wrong in ("3", "0", "a", "1,"):
         assert guarded(["score", str(case / "embeddings.csv"), str(case / "labels"), "--dims", wrong]) == 2
     assert "--dims names 3 dimensions, but the embeddings have 2" in capsys.readouterr().err
+
+
+def test_a_stopped_run_of_many_files_goes_on_where_it_was(
+    small_case: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was scored with the same inputs and configuration is shown again, not computed; anything else is computed."""
+    case, runs = small_case(), tmp_path / "results/results"
+    labels = case / "labels"
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(case / "embeddings.csv", "one.csv")
+    assert guarded(["score", "one.csv", "two.csv", str(labels), "--folds", "2"]) == 1  # stopped by the second
+    first, err = capsys.readouterr()
+    assert "two.csv: The submitted file cannot be read: No such file" in err
+    [one] = runs.iterdir()
+    (tmp_path / "two.csv").write_text((tmp_path / "one.csv").read_text().replace("0001", "none"))
+
+    def scored(*more: str, files: tuple[str, ...] = ("one.csv", "two.csv")) -> tuple[int, str, str]:
+        before = len(list(runs.iterdir()))
+        assert guarded(["score", *files, str(labels), "--folds", "2", *more]) == 0
+        shown = capsys.readouterr()
+        return len(list(runs.iterdir())) - before, shown.out, shown.err
+
+    added, out, err = scored()
+    assert (added, "1 of 2 runs had been scored before" in err) == (1, True)
+    assert out.startswith(first)
+    added, out, err = scored("--json")
+    assert (added, "2 of 2 runs had been scored before" in err) == (0, True)
+    assert json.loads(out)[0] == summary_of(one) | {"folder": str(one.relative_to(tmp_path))}
+    assert "Set epochs to" in err
+    shutil.copy("one.csv", "one_more.csv")
+    assert scored(files=("one_more.csv",))[0] == 1
+    for more in (("--folds", "3"), ("--seed", "1"), ("--probe", "ridge"), ("--dims", "2,3")):
+        added, _, err = scored(*more, files=("one.csv",))
+        assert (added, "before" in err) == (1 + (more[0] == "--dims"), False), more
+    table = (labels / "sign__cls.csv").read_text()
+    (labels / "sign__cls.csv").write_text(table.replace(",1", ",-1", 1))
+    assert scored(files=("one.csv",))[0] == 1
+    (labels / "sign__cls.csv").write_text(table)
+    (one / "sign" / "sign_result.json").unlink()
+    assert scored(files=("one.csv",))[0] == 1
 
 
 def test_options_come_before_the_configuration(small_case: Callable[..., Path], tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib import import_module
@@ -20,7 +20,7 @@ SHORT = "* The probe trains for too few steps, so this says little about the emb
 
 if TYPE_CHECKING:
     from scoring.neuco_bench.configuration import StandaloneSettings
-    from scoring.neuco_bench.run import Material, RunReport
+    from scoring.neuco_bench.run import Material
 
 
 def score(
@@ -115,6 +115,8 @@ def score(
     Some faults that a challenge would refuse only cause a warning: missing values count as 0, samples without an embedding are left out,
     missing dimensions are 0. With store_probes, NeuCo-Bench's own numbers for the second and later tasks differ from these.
 
+    A run whose results are in the folder already, with the same inputs and configuration, is not computed again.
+
     Next: `neuco-worker compare` for differences between runs, `neuco-worker rank` for a ranking.
 
     Example: `neuco-worker score embeddings.csv labels`
@@ -126,8 +128,10 @@ def score(
     from leaderboard.exchange import rank_runs
     from scoring.neuco_bench.labels import read_annotations
     from scoring.neuco_bench.reading import read_excluded
-    from scoring.neuco_bench.results import as_json, make_run_folder
+    from scoring.neuco_bench.results import as_json, make_run_folder, read_results
+    from scoring.neuco_bench.resuming import finished_run, inputs_digest, mark_finished
     from scoring.neuco_bench.run import read_material
+    from scoring.printable import count_of
     from worker.cli.rank import show_leaderboard, write_leaderboard
 
     shown, console = Console(highlight=False), Console(stderr=True, highlight=False)
@@ -142,7 +146,7 @@ def score(
     widths = _widths(dims)
     tasks = read_annotations(labels, id_column)
     excluded = frozenset[str]() if exclude_file is None else read_excluded(exclude_file)
-    documents = []
+    documents, found = [], 0
     for file in files:
         material = read_material(file, tasks, settings, excluded=excluded, id_column=id_column)
         _warn(console, material.warnings)
@@ -151,20 +155,32 @@ def score(
         _check_libraries(material, settings)
         method, scored = method_name or file.resolve().stem, []
         for part, suffix in _parts(material, widths):
-            folder = make_run_folder(
-                output_dir, phase=phase, method=method + suffix, now=datetime.now().astimezone()
-            )
-            report, document = _run(
-                part, folder, console=console, settings=settings, stem=file.stem, seed=seed, threads=threads
-            )
-            scored.append(report)
-            documents.append(document)
+            inputs = inputs_digest(part, settings, seed)
+            folder = finished_run(output_dir, phase=phase, method=method + suffix, inputs=inputs)
+            found += folder is not None
+            if folder is None:
+                folder = make_run_folder(
+                    output_dir, phase=phase, method=method + suffix, now=datetime.now().astimezone()
+                )
+                _run(part, folder, settings=settings, stem=file.stem, seed=seed, threads=threads)
+                mark_finished(folder, inputs)
+            summary, results = read_results(folder)
+            _warn(console, summary["warnings"][len(part.warnings) :])
+            scored.append((summary, results))
+            documents.append(summary | {"folder": str(folder)})
             if not json_output:
                 if not widths:
-                    shown.print(_results(report, file.name))
-                shown.print(f"Results: {document['folder']}", markup=False, soft_wrap=True)
+                    shown.print(_results(summary, results, file.name))
+                shown.print(f"Results: {folder}", markup=False, soft_wrap=True)
         if widths and not json_output:
             shown.print(_widths_table(scored, file.name))
+    if found:
+        console.print(
+            f"{found} of {count_of(len(documents), 'run')} had been scored before, with the same inputs and configuration, and"
+            f" {'was' if found == 1 else 'were'} not computed again. Remove a folder of results to compute it again.",
+            markup=False,
+            soft_wrap=True,
+        )
     if settings.update_leaderboard:
         runs = rank_runs(output_dir, phase)
         leaderboard = write_leaderboard(runs, output_dir, phase)
@@ -253,14 +269,13 @@ def _run(
     material: Material,
     folder: Path,
     *,
-    console: Console,
     settings: StandaloneSettings,
     stem: str,
     seed: int,
     threads: int | None,
-) -> tuple[RunReport, dict[str, Any]]:
-    """Score, write results and plots into the run's own folder, and return a summary with its path."""
-    from scoring.neuco_bench.results import summary_document, write_results
+) -> None:
+    """Score, and write results and plots into the run's own folder."""
+    from scoring.neuco_bench.results import write_results
     from scoring.neuco_bench.run import score_run
 
     try:
@@ -269,7 +284,6 @@ def _run(
     except BaseException:
         folder.rmdir()  # nothing was written yet, and an empty folder is no run
         raise
-    _warn(console, report.warnings[len(material.warnings) :])
     write_results(folder, report, settings, experiment=folder.name)
     if settings.store_probes:
         from scoring.neuco_bench.results import store_probes
@@ -278,11 +292,10 @@ def _run(
     if settings.enable_plots:
         from scoring.neuco_bench.plots import draw_plots
 
-        with console.status("Drawing plots …") as status:
+        with Console(stderr=True).status("Drawing plots …") as status:
             for task in report.tasks:
                 status.update(f"Drawing plots of {task.data.name} …")
                 draw_plots(folder, task, stem=stem)
-    return report, summary_document(report, settings, experiment=folder.name) | {"folder": str(folder)}
 
 
 def _warn(console: Console, warnings: Sequence[str]) -> None:
@@ -290,41 +303,50 @@ def _warn(console: Console, warnings: Sequence[str]) -> None:
         console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
 
 
-def _results(report: RunReport, name: str) -> Table:
-
+def _results(summary: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]], name: str) -> Table:
     rows = [
         (
-            task.data.name,
-            task.data.kind.value,
-            f"{len(task.data.rows):,}",
-            f"{task.quality.q:.3f}",
-            f"{task.quality.mean:.4f}{'' if task.trained_enough else ' *'}",
-            f"{task.quality.std:.4f}",
+            task,
+            result["task_type"],
+            f"{result['samples']:,}",
+            _number(result["q_stat"], 3),
+            _number(result["mean_score"], 4) + _star(result),
+            _number(result["std_dev"], 4),
         )
-        for task in report.tasks
+        for task, result in results.items()
     ]
-    rows.append(("all", "", "", f"{report.overall_q:.3f}", f"{report.overall_score:.4f}", ""))
+    overall = _number(summary["overall_q_score"], 3), _number(summary["overall_acc_score"], 4)
+    rows.append(("all", "", "", *overall, ""))
     names = ("Task", "Type", "Samples", "Q", "Score", "± std")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    table = table_of(columns, name, total=True)
-    if not all(task.trained_enough for task in report.tasks):
-        table.caption = SHORT
-        table.caption_justify = "left"
-    return table
+    return _starred(dict(zip(names, zip(*rows, strict=True), strict=True)), name)
 
 
-def _widths_table(reports: Sequence[RunReport], name: str) -> Table:
+def _widths_table(
+    runs: Sequence[tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any]]]], name: str
+) -> Table:
     """Return Q of each task for each number of dimensions."""
-    tasks = [task.data.name for task in reports[0].tasks]
-    columns = {"Task": [*tasks, "all"]} | {
-        f"{report.embedding_dim:,}": [
-            *(f"{task.quality.q:.3f}{'' if task.trained_enough else ' *'}" for task in report.tasks),
-            f"{report.overall_q:.3f}",
+    columns = {"Task": [*runs[0][1], "all"]} | {
+        f"{summary['embedding_dim']:,}": [
+            *(_number(result["q_stat"], 3) + _star(result) for result in results.values()),
+            _number(summary["overall_q_score"], 3),
         ]
-        for report in reports
+        for summary, results in runs
     }
-    table = table_of(columns, f"Q by dimensions: {name}", total=True)
-    if not all(task.trained_enough for report in reports for task in report.tasks):
+    return _starred(columns, f"Q by dimensions: {name}")
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "nan" if value is None else f"{value:.{digits}f}"
+
+
+def _star(result: Mapping[str, Any]) -> str:
+    return "" if result["enough_steps"] else " *"
+
+
+def _starred(columns: Mapping[str, Sequence[str]], title: str) -> Table:
+    """Return a table, with an explanation if a score in it is marked."""
+    table = table_of(columns, title, total=True)
+    if any(cell.endswith(" *") for cells in columns.values() for cell in cells):
         table.caption = SHORT
         table.caption_justify = "left"
     return table

@@ -48,6 +48,8 @@ _ENVIRONMENT = {
 _VARIABLE = re.compile(r"GIT_(ASKPASS|EXEC_PATH|HTTP_.*|PROXY_.*|SSH.*|SSL_.*)")
 _SETTING = re.compile(r"(credential|http|ssh)\..*|url\..*\.insteadof|core\.(askpass|gitproxy|sshcommand)")
 SHALLOW_S = 120.0  # for one command; a whole history may take any time
+# A local repository may hide the parents of a commit from the process that sends its history.
+_WHOLE = (f"--upload-pack=env GIT_GRAFT_FILE={os.devnull} git-upload-pack",)
 _TIP, _CONTENTS = b"refs/neuco/tip", b"refs/neuco/files"
 _SHOWN = re.compile(rb"^ref: ([^\t\n]+)\tHEAD$", re.MULTILINE)
 _REFERENCE = re.compile(rb"^([0-9a-f]{40,64})[\t ]([^\n]+)$", re.MULTILINE)
@@ -148,19 +150,21 @@ class Repository:
             raise unreadable(self.name, message or f"object {name} is missing")
         return content
 
-    def blobs(self, places: Iterable[tuple[str, str]]) -> list[str]:
-        """Return the names of the objects at paths in commits; an empty one where there is no file."""
+    def blobs(self, places: Iterable[tuple[str, str]]) -> list[Blob | None]:
+        """Return the objects at paths in commits; None where there is no file."""
         queries = b"".join(
             b"%b:%b\n" % (commit.encode(), objects.write_path(path)) for commit, path in places
         )
-        found = self.run("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=queries)
+        found = self.run("cat-file", "--batch-check=%(objecttype) %(objectname) %(objectsize)", stdin=queries)
         answers = (answer.decode("ascii", "replace").split(" ") for answer in found.splitlines())
-        return [answer[1] if answer[0] == "blob" else "" for answer in answers]
+        return [
+            Blob(name=answer[1], size=int(answer[2])) if answer[0] == "blob" else None for answer in answers
+        ]
 
     def file(self, commit: str, path: str) -> bytes | None:
         """Return a file; None if there is none."""
-        (name,) = self.blobs([(commit, path)])
-        return self.content(name) if name else None
+        (blob,) = self.blobs([(commit, path)])
+        return self.content(blob.name) if blob else None
 
     def files(self, commit: str) -> dict[str, Blob]:
         """Return path and content of all regular files in a commit."""
@@ -277,7 +281,8 @@ def _fetched(repository: Repository, address: str, *, shallow: bool) -> Clone:
     repository.run("init", "--quiet", "--bare", "--template=", f"--object-format={form}", ".")
     depth = "--depth=1" if shallow else "--update-shallow"
     lines = b"".join(b"+%b:%b\n" % (name, own) for own, name in wanted.items())
-    repository.run("fetch", depth, "--stdin", *FETCH, address, stdin=lines, timeout_s=limit_s)
+    whole = _WHOLE if Path(address).exists() else ()
+    repository.run("fetch", depth, "--stdin", *whole, *FETCH, address, stdin=lines, timeout_s=limit_s)
     names = repository.run("for-each-ref", "--format=%(objectname) %(refname)")
     tips = {name: commit.decode() for commit, name in _REFERENCE.findall(names)}
     return Clone(

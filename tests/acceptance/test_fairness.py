@@ -27,6 +27,7 @@ from tests.acceptance.fair_challenge import (
 )
 from tests.worker.harness.harness import clean_environment, embeddings, git
 from worker.fairness import receipts
+from worker.fairness.signing import fingerprint
 from worker.verify import Status, entry_of, make_report, receipt_verdicts, verdicts
 from worker.verify.public import opened, read_folder
 from worker.verify.recompute import submission_verdicts
@@ -55,8 +56,9 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     assert {(verdict.check, verdict.status) for verdict in all_verdicts} >= ALWAYS
     assert report.sentence == SO_FAR
     tip = git(fair.board, "rev-parse", "main").strip()
-    assert report.heading()[0] == f"Repository: {fair.board}"
-    assert report.heading()[1].startswith(f"Branch main, commit {tip[:10]} of 20")
+    key, address, commit, *_ = report.heading()
+    assert (key, address) == (f"Key: {fingerprint(fair.signer.public)}", f"Repository: {fair.board}")
+    assert commit.startswith(f"Branch main, commit {tip[:10]} of 20")
     statuses = [Status.CONSISTENT] * 5
     statuses[1] = Status.NOT_REVEALED
     assert [answer.status for answer in report.answers] == statuses

@@ -47,13 +47,6 @@ def sign_everything(clone: Git) -> None:
     sign_head(clone.folder, MALLORY)
 
 
-def begin_another(clone: Git) -> None:
-    """Replace the commitments by one of one's own, and sign the commit with the key that it names."""
-    forged = json.loads(forged_commitment(clone.read(commitments.PATH).decode(), MALLORY))
-    clone.commit({commitments.PATH: json.dumps(forged[-1:]).encode(), "index.html": b"<p>Mallory won</p>"})
-    sign_head(clone.folder, MALLORY)
-
-
 def swap_teams(clone: Git) -> None:
     """Swap two teams on the page."""
     page = clone.read("index.html")
@@ -112,7 +105,6 @@ VANDALISM: dict[str, tuple[Callable[[Git], object], str | None]] = {
     "garbage in the commitments": (commit(commitments.PATH, b"garbage"), "commitment.json"),
     "a log that is gone": (commit(receipts.PATH, None), "receipts.jsonl"),
     "everything, signed by a stranger": (sign_everything, "commitment.json, index.html, receipts.jsonl"),
-    "another challenge, signed by a stranger": (begin_another, "commitment.json, index.html"),
     "two teams swapped on the page": (swap_teams, "index.html"),
     "a page that hides ours": (commit("docs/index.html", b"<p>Mallory won</p>"), "docs/index.html"),
     "a README that hides ours": (commit(".github/README.md", b"Mallory won"), ".github/README.md"),

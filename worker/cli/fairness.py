@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -111,6 +112,13 @@ def verify(
             metavar="FILE",
         ),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="Fingerprint of the challenge's key; by default, the one in --receipt, or the only one.",
+            metavar="FINGERPRINT",
+        ),
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option(help="An older clone of the repository, to see whether history was rewritten."),
@@ -143,21 +151,23 @@ def verify(
     The scores of all published submission files are recomputed. The newest commit that the challenge has signed is checked, and the
     newest commit of the branch is compared with it.
 
-    Exits with 0 if nothing is contradicted, 1 if something is, 3 if somebody else changed what visitors see. If the check itself fails,
-    exits with 2, or with 1 if it may succeed later.
+    Exits with 0 if nothing is contradicted, 1 if something is, 3 if somebody else changed what visitors see or two keys claim the
+    repository. If the check itself fails, exits with 2, or with 1 if it may succeed later.
 
     Next: with --receipt, check what EvalAI showed about your own submission.
 
     Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """
-    from worker.verify import Status, make_report, older_verdicts, verdicts
-    from worker.verify.public import contents_in, no_contents
+    from worker.verify import Status, key_in, make_report, older_verdicts, verdicts
+    from worker.verify.public import contents_in, no_contents, only_key
     from worker.verify.public import opened as opened_repository
     from worker.verify.recompute import published_verdicts
 
     receipts = [(path, *_receipt(path)) for path in receipt or ()]
     beside = no_contents if files is None else contents_in(files)
-    with opened_repository(repository) as as_pushed:
+    signers = {key} if key else {found for _, document, _ in receipts if (found := key_in(document))}
+    name = signers.pop() if len(signers) == 1 else None
+    with opened_repository(repository, partial(only_key, name=name)) as as_pushed:
         _check_is_leaderboard(as_pushed, repository)
         pushed = as_pushed.contents
         public = replace(as_pushed, contents=lambda name: beside(name) or pushed(name))
@@ -166,7 +176,7 @@ def verify(
         with progress_bar("Recomputing published submissions", "folds") as progress:
             results += published_verdicts(public, engine=engine, recompute=recompute, progress=progress)
         if against is not None:
-            with opened_repository(against) as older:
+            with opened_repository(against, lambda _: public.key) as older:
                 results += older_verdicts(public, older)
         results += _brought(public, receipts, submission or (), engine)
         report = make_report(public, results)

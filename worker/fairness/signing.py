@@ -128,6 +128,12 @@ def openssh(public: str) -> str:
     return f"{_KIND.decode()} {base64.b64encode(_public(public)).decode()}"
 
 
+def fingerprint(public: str) -> str:
+    """Return the fingerprint of a key, given in hex, as ssh-keygen prints it."""
+    hashed = base64.b64encode(hashlib.sha256(_public(public)).digest())
+    return f"SHA256:{hashed.decode().rstrip('=')}"
+
+
 def _public(public: str) -> bytes:
     return _string(_KIND) + _string(bytes.fromhex(public))
 

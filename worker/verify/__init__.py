@@ -6,13 +6,14 @@ from worker.verify.checks import verdicts
 from worker.verify.report import Report, make_report
 from worker.verify.timeline import older_verdicts
 from worker.verify.verdict import Status, Verdict
-from worker.verify.witness import entry_of, receipt_verdicts
+from worker.verify.witness import entry_of, key_in, receipt_verdicts
 
 __all__ = [
     "Report",
     "Status",
     "Verdict",
     "entry_of",
+    "key_in",
     "make_report",
     "older_verdicts",
     "public",

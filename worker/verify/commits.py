@@ -1,8 +1,8 @@
-"""The challenge's own commits, which are signed with its key, and what they show about the files that may only grow.
+"""The challenge's commits among all that can be reached from the tip, and what they show about the files that may only grow.
 
-Anyone who may push can add commits, or merge older ones again. None of that is the challenge's, and none of it may count against its
-organizers. The newest version that the challenge has signed must continue every earlier one. The versions of others do not count, but what
-the challenge's key has signed in them does: a line of the log, or a commitment.
+Anyone who may push can add commits, roots and merges. A key claims the repository if it has signed a commit whose commitment.json names it.
+The commits of the challenge's key are the challenge's, in the order in which its files grow; no other commit counts, wherever it is in the
+history. What the challenge's key has signed in the files of others does: a line of the log, or a commitment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from itertools import islice, takewhile
 from typing import Any
 
-from leaderboard.git import OWN_FILES, OWN_FOLDERS, Repository, without_signature
+from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Repository, without_signature
 from scoring.documents import canonical
 from worker.fairness import commitments, receipts, signing
 from worker.fairness.signing import is_signed, signing_key
@@ -29,13 +29,13 @@ SIGNED = (commitments.PATH, receipts.PATH)
 GROWING = (*SIGNED, HISTORY)
 Signed = tuple[str, str]
 """A path, and what identifies a part of its content that a key has signed."""
-ABSENT = ""
+ABSENT = Blob(name="", size=0)
 REVEAL = re.compile(r"reveal/[^/\n]+/reveal\.json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A commit, and its versions of the files that may only grow, and of the reveals.
+    """A commit, and its versions of the files that may only grow.
 
     Attributes:
         commit: Its hash.
@@ -51,7 +51,16 @@ class Step:
     author: str
     parents: tuple[str, ...]
     key: str | None
-    blobs: Mapping[str, str]
+    blobs: Mapping[str, Blob]
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """The lengths of these files, by which the versions of one challenge are ordered."""
+        return tuple(self.blobs.get(path, ABSENT).size for path in GROWING)
+
+    def __str__(self) -> str:
+        """Return how a report names it."""
+        return f"commit {self.commit[:10]} by {self.author}"
 
 
 class Blobs:
@@ -61,79 +70,77 @@ class Blobs:
         repository: The repository to read.
 
     Attributes:
+        repository: That repository.
         content: Returns an object's content; nothing if the file is absent.
         key: Returns the key that has signed a list of commitments, or None.
     """
 
     def __init__(self, repository: Repository) -> None:
-        self.content = lru_cache(maxsize=1)(lambda blob: b"" if blob == ABSENT else repository.content(blob))
+        self.repository = repository
+        self.content = lru_cache(maxsize=1)(
+            lambda blob: b"" if blob == ABSENT else repository.content(blob.name)
+        )
         self.key = cache(lambda blob: signing.challenge_key(self.content(blob)))
 
 
 def walk(repository: Repository, tip: str) -> list[Step]:
     """Return all commits up to a tip, oldest first."""
-    paths = (*GROWING, *filter(REVEAL.fullmatch, repository.files(tip)))
     names = repository.commits(tip)
-    blobs = iter(repository.blobs((name, path) for name in names for path in paths))
-    steps = []
-    for commit in map(repository.commit, names):
-        versions = zip(paths, blobs, strict=False)
-        steps.append(
-            Step(
-                commit=commit.name,
-                at=commit.at,
-                author=commit.author,
-                parents=commit.parents,
-                key=signing_key(*without_signature(commit.content)),
-                blobs={path: blob for path, blob in versions if blob},
-            )
+    versions = versions_in(repository, names, GROWING)
+    return [
+        Step(
+            commit=commit.name,
+            at=commit.at,
+            author=commit.author,
+            parents=commit.parents,
+            key=signing_key(*without_signature(commit.content)),
+            blobs=blobs,
         )
-    return steps
+        for commit, blobs in zip(map(repository.commit, names), versions, strict=True)
+    ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Own:
-    """The commits that the challenge has signed.
-
-    Attributes:
-        steps: Hash to commit, oldest first.
-    """
-
-    steps: Mapping[str, Step]
-
-    def newest(self, steps: Sequence[Step]) -> Step | None:
-        """Return the newest of them; None if there is none.
-
-        It is the one that all others come before. If somebody has merged a commit that a forced push had removed, it is the later of both.
-
-        Args:
-            steps: All commits, oldest first.
-        """
-        heads, before = list[Step](), set[str]()
-        for step in reversed(steps):
-            if step.commit in self.steps and step.commit not in before:
-                heads.append(step)
-            if step.commit in self.steps or step.commit in before:
-                before.update(step.parents)
-        return max(heads, key=lambda step: step.at, default=None)
+def versions_in(
+    repository: Repository, commits: Sequence[str], paths: Sequence[str]
+) -> Iterator[Mapping[str, Blob]]:
+    """Yield for each commit the objects that it has at these paths."""
+    blobs = iter(repository.blobs((name, path) for name in commits for path in paths))
+    for _ in commits:
+        yield {path: blob for path, blob in zip(paths, islice(blobs, len(paths)), strict=True) if blob}
 
 
-def own_commits(blobs: Blobs, steps: Sequence[Step]) -> Own:
-    """Return the commits that were signed with the challenge's key, which the first signed commit defines.
+def claims(blobs: Blobs, steps: Sequence[Step]) -> dict[str, list[Step]]:
+    """Return the keys that have signed a commit whose commitment.json names them, with these commits, oldest first.
 
     Args:
         blobs: Reads versions.
         steps: All commits, oldest first.
     """
-    signed: dict[str, Step] = {}
-    challenge_key = None
+    signed: dict[str, list[Step]] = {}
     for step in steps:
-        if step.key is None or step.key != blobs.key(step.blobs.get(commitments.PATH, ABSENT)):
-            continue
-        challenge_key = challenge_key or step.key
-        if step.key == challenge_key:
-            signed[step.commit] = step
-    return Own(steps=signed)
+        if step.key is not None and step.key == blobs.key(step.blobs.get(commitments.PATH, ABSENT)):
+            signed.setdefault(step.key, []).append(step)
+    return {key: sorted(own, key=lambda step: step.extent) for key, own in signed.items()}
+
+
+def newest(steps: Sequence[Step], own: Collection[Step]) -> Step | None:
+    """Return the newest of the challenge's commits; None if there is none.
+
+    It is the one that all others come before. If somebody has merged a commit that a forced push had removed, it is the longer of both,
+    or else the later.
+
+    Args:
+        steps: All commits, oldest first.
+        own: The challenge's.
+    """
+    names = {step.commit for step in own}
+    heads, before = list[Step](), set[str]()
+    for step in reversed(steps):
+        if step.commit in names and step.commit not in before:
+            heads.append(step)
+        if step.commit in names or step.commit in before:
+            before.update(step.parents)
+    return max(heads, key=lambda step: (step.extent, step.at), default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +150,7 @@ class Added:
     Attributes:
         path: The file.
         step: The commit.
-        place: The commit's position in the history.
+        place: The commit's position among the challenge's.
         times: The times in the addition, one for each line or commitment, or the reveal's.
     """
 
@@ -158,8 +165,8 @@ class Growth:
     """What a history shows about the files that may only grow.
 
     Attributes:
-        dropped: File to the last commit of the challenge whose version the newest one does not continue.
         boards_first: Whether there were boards before there was any commitment.
+        dropped: File to the last commit of the challenge whose version the newest one does not continue.
         added: What signed commits added, file by file.
         signed: What the challenge's key has signed in the versions of others, and the commits that added it.
     """
@@ -178,40 +185,47 @@ def grew(path: str, earlier: bytes, later: bytes) -> bool:
     return after[: len(before)] == before
 
 
-def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: Collection[str]) -> Growth:
+def growth(
+    blobs: Blobs, steps: Sequence[Step], own: Sequence[Step], checked: Step, below: Collection[str]
+) -> Growth:
     """Check the versions in commits.
 
     Args:
         blobs: Reads versions.
-        steps: The commits, oldest first.
-        own: Those that the challenge has signed.
-        newest: The newest of them.
+        steps: All commits, oldest first.
+        own: The challenge's, in the order in which its files grow.
+        checked: The newest of them.
         below: Hashes of the newest and of those before it.
     """
     uncommitted = takewhile(lambda step: commitments.PATH not in step.blobs, steps)
     result = Growth(boards_first=any(blobs.content(step.blobs.get(HISTORY, ABSENT)) for step in uncommitted))
-    key = blobs.key(newest.blobs.get(commitments.PATH, ABSENT))
-    reveals = newest.blobs.keys() - set(GROWING)
-    for path in (*GROWING, *sorted(reveals)):
-        final, before, last = blobs.content(newest.blobs.get(path, ABSENT)), b"", ABSENT
-        versions: set[str] = set()
-        others: dict[tuple[bool, str], Step] = {}
-        for place, step in enumerate(steps):
+    for path in GROWING:
+        final, before, last = blobs.content(checked.blobs.get(path, ABSENT)), b"", ABSENT
+        for place, step in enumerate(own):
             version = step.blobs.get(path, ABSENT)
-            if step.commit not in own.steps:
-                others.setdefault((step.commit in below, version), step)
-            elif version != last:
-                content = blobs.content(version)
-                if path not in reveals and not grew(path, content, final):
+            if version != last:
+                content, last = blobs.content(version), version
+                if not grew(path, content, final):
                     result.dropped[path] = step
-                elif (version not in versions if path in reveals else grew(path, before, content)) and (
-                    times := _times(path, before, content)
-                ):
+                elif times := _times(path, before, content):
                     result.added.append(Added(path=path, step=step, place=place, times=times))
-                last, before = version, content
-                versions.add(version)  # a restored backup publishes an earlier reveal again
-        kept = signed_in(path, final, key)
-        for (_, version), step in others.items():
+                    before = content
+    names = [step.commit for step in own]
+    reveals = sorted(filter(REVEAL.fullmatch, blobs.repository.files(checked.commit)))
+    versions: set[Blob] = set()
+    revealed = versions_in(blobs.repository, names, reveals)
+    for place, (step, files) in enumerate(zip(own, revealed, strict=True)):
+        for path, version in files.items():
+            if version not in versions and (times := _times(path, b"", blobs.content(version))):
+                result.added.append(Added(path=path, step=step, place=place, times=times))
+            versions.add(version)  # a restored backup publishes an earlier reveal again
+    key = blobs.key(checked.blobs.get(commitments.PATH, ABSENT))
+    own_names = set(names)
+    others = [step for step in steps if step.commit not in own_names]
+    for path in SIGNED:
+        kept = signed_in(path, blobs.content(checked.blobs.get(path, ABSENT)), key)
+        first = {(step.commit in below, step.blobs.get(path, ABSENT)): step for step in reversed(others)}
+        for (_, version), step in first.items():
             result.signed += [(part, step) for part in signed_in(path, blobs.content(version), key) - kept]
     return result
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from leaderboard.git import Blob, Clone, Repository, cloned, plain_folder
 from scoring.errors import InfrastructureError, OrganizerError
-from worker.fairness import commitments, receipts
+from worker.fairness import commitments, receipts, signing
 from worker.fairness.disclosure import BRANCH, FILES_PATH, PART_BYTES, FilesReference
 from worker.fairness.documents import Malformed, check_format, read
 from worker.fairness.manifests import Commitment
@@ -20,10 +21,11 @@ from worker.verify.commits import (
     Blobs,
     Growth,
     Step,
+    claims,
     growth,
     is_own,
     is_served,
-    own_commits,
+    newest,
     walk,
 )
 
@@ -41,6 +43,7 @@ class History:
         whole: False for a shallow clone, which lacks the beginning.
         key: The challenge's key that has signed the checked commit; None if no commit is signed.
         growth: How the files that may only grow have changed.
+        foreign: The commits that are not the challenge's, oldest first.
         changed: The files that differ between the checked commit and the tip.
         changed_by: The commits after the checked one that changed what visitors see, oldest first.
     """
@@ -49,6 +52,7 @@ class History:
     whole: bool
     key: str | None
     growth: Growth
+    foreign: tuple[Step, ...] = ()
     changed: tuple[str, ...] = ()
     changed_by: tuple[Step, ...] = ()
 
@@ -137,6 +141,12 @@ class PublicRepository:
     contents: Contents = field(default=no_contents)
 
     @cached_property
+    def key(self) -> str | None:
+        """The challenge's key; in a folder, and without a signed commit, the one that the commitments name."""
+        signed = self.history and self.history.key
+        return signed or signing.challenge_key(self.files.get(commitments.PATH))
+
+    @cached_property
     def commitments(self) -> list[Commitment]:
         """The public list of commitments; an empty one if it is malformed."""
         try:
@@ -177,34 +187,79 @@ def read_folder(folder: Path) -> PublicRepository:
     )
 
 
-@contextmanager
-def opened(place: str) -> Iterator[PublicRepository]:
-    """Read a repository (any git URL, a bare repository, a checkout) or a plain folder.
+class UnclearKey(OrganizerError):
+    """It is not clear which key is the challenge's."""
+
+    exit_code: ClassVar[int] = 3
+    usual_code = "verify.key"
+
+
+ChooseKey = Callable[[Iterable[str]], str | None]
+"""Returns the challenge's key, from those that claim a repository; None if it has signed nothing there."""
+
+
+def only_key(keys: Iterable[str], *, name: str | None = None) -> str | None:
+    """Return the only key, or the one with a name.
+
+    Args:
+        keys: The keys that claim the repository.
+        name: A key, or its fingerprint; None if none was named.
 
     Raises:
+        UnclearKey: If there are several keys and no name, or none with this name.
+    """
+    claiming = {signing.fingerprint(key): key for key in keys}
+    named = {shown: key for shown, key in claiming.items() if name in (None, key, shown)}
+    if len(named) == 1 or (not claiming and name is None):
+        return next(iter(named.values()), None)
+    listed = ", ".join(sorted(claiming)) or "none"
+    if named:
+        raise UnclearKey(
+            f"{len(named)} keys claim this repository; name yours. Their fingerprints: {listed}.",
+            cure="Add --key with the fingerprint on the challenge's page at EvalAI, or --receipt with an answer of EvalAI's.",
+        )
+    raise UnclearKey(
+        f"The key that was named has signed nothing in this repository. The fingerprints of those that have: {listed}.",
+        cure="Compare them with the one on the challenge's page at EvalAI.",
+    )
+
+
+@contextmanager
+def opened(place: str, choose: ChooseKey = only_key) -> Iterator[PublicRepository]:
+    """Read a repository (any git URL, a bare repository, a checkout) or a plain folder.
+
+    Args:
+        place: The repository or folder.
+        choose: Chooses the challenge's key.
+
+    Raises:
+        UnclearKey: As ``choose`` does.
         OrganizerError: If there is nothing to read, or in another format than this version's.
     """
     folder = plain_folder(place)
     if folder is not None:
         public = read_folder(folder)
+        choose(filter(None, [public.key]))
         check_format(public.files.get(commitments.PATH))
         yield public
         return
     with cloned(place) as clone:
-        public = _public_repository(clone)
+        public = _public_repository(clone, choose)
         check_format(public.files.get(commitments.PATH))
         yield public
 
 
-def _public_repository(clone: Clone) -> PublicRepository:
+def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
     repository, tip = clone.repository, clone.tip
     blobs, steps = Blobs(repository), walk(repository, tip)
-    own = own_commits(blobs, steps)
-    newest = own.newest(steps)
-    checked = newest or steps[-1]
+    claiming = claims(blobs, steps)
+    key = choose(claiming)
+    own = claiming.get(key or "", [])
+    checked = newest(steps, own) or steps[-1]
     below = frozenset(repository.commits(checked.commit))
     files, strangers = _files(repository, checked.commit)
     changed = repository.changed(checked.commit, tip)
+    own_names = {step.commit for step in own}
     return PublicRepository(
         files=files,
         address=repository.name,
@@ -213,8 +268,9 @@ def _public_repository(clone: Clone) -> PublicRepository:
         history=History(
             commits=below,
             whole=not repository.is_shallow,
-            key=None if newest is None else newest.key,
+            key=key if own else None,
             growth=growth(blobs, steps, own, checked, below),
+            foreign=tuple(step for step in steps if step.commit not in own_names),
             changed=changed,
             changed_by=_changed_by(repository, checked.commit, changed, steps),
         ),

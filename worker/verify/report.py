@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from worker.fairness.signing import fingerprint
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import read_reveals
 from worker.verify.verdict import Status, Verdict, believed, judged
@@ -116,7 +117,7 @@ class Report:
     """All results of a verification.
 
     Attributes:
-        repository: What was checked: address, branch, commit and its time, time of the public log.
+        repository: What was checked: address, fingerprint of the key, branch, commit and its time, time of the log.
         phases: Codename to what was revealed of a phase: whether anything, its entries, and how many of them were recomputed.
         verdicts: All verdicts, those on the challenge first.
     """
@@ -190,7 +191,7 @@ class Report:
     def heading(self) -> list[str]:
         """Return lines that say what was checked."""
         where, commit = self.repository, self.repository["commit"]
-        lines = [f"Repository: {where['address']}"]
+        lines = [f"Key: {where['key'] or 'none'}", f"Repository: {where['address']}"]
         if commit is None:
             lines.append("This is a plain folder, without branch, commit or history.")
         else:
@@ -295,6 +296,7 @@ def make_report(repository: PublicRepository, checks: Iterable[Verdict]) -> Repo
     commit, log = repository.commit, repository.log
     checked = {
         "address": repository.address,
+        "key": repository.key and fingerprint(repository.key),
         "branch": repository.branch,
         "commit": commit and commit.commit,
         "committed_at": commit and commit.at.isoformat(),

@@ -6,16 +6,16 @@ anything else was backdated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
 from scoring.printable import name_some
-from worker.fairness import commitments, receipts, signing
+from worker.fairness import receipts, signing
 from worker.fairness.receipts import CADENCES
 from worker.fairness.signing import is_signed, openssh
-from worker.verify.commits import GROWING, Added, grew, is_served, signed_in
+from worker.verify.commits import GROWING, Added, Step, grew, is_served, signed_in
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (
     Fault,
@@ -43,8 +43,8 @@ def signature(repository: PublicRepository) -> Verdict:
         )
     if seen.key is None:
         raise Fault(
-            "no commit is signed with a key that commitment.json names. Nothing shows that the challenge published this; the newest"
-            f" commit, {commit.commit[:10]}, is by {commit.author}",
+            "no commit is signed with a key that commitment.json names. Nothing shows that the challenge published this; the newest one"
+            f" is {commit}",
             Status.CHANGED,
         )
     return consistent(
@@ -58,18 +58,27 @@ def tip(repository: PublicRepository) -> Iterator[Verdict]:
     if seen is not None:
         foreign.update(path for path in seen.changed if not is_served(path))
         if seen.changed_by:
-            commits = [f"commit {step.commit[:10]} by {step.author}" for step in reversed(seen.changed_by)]
+            changed, steps = list(filter(is_served, seen.changed)), newest_first(seen.changed_by)
             sentence = (
-                f"{name_some(list(filter(is_served, seen.changed)))}: changed by {name_some(commits)}. The challenge has not signed"
-                " that, so what visitors see is not what it published. The newest commit that it has signed is checked instead"
+                f"{name_some(changed)}: changed by {name_some(steps)}. The challenge has not signed that, so what visitors see is not what"
+                " it published. The newest commit that it has signed is checked instead"
             )
             yield Verdict(status=Status.CHANGED, sentence=sentence)
+        if others := [step for step in seen.foreign if seen.key and step not in seen.changed_by]:
+            yield believed(
+                f"these commits are not the challenge's, and prove nothing: {name_some(newest_first(others))}"
+            )
     if served := sorted(filter(is_served, foreign)):
         yield believed(
             f"these files are not the worker's, but may change what visitors see: {name_some(served)}"
         )
-    if others := sorted(foreign.difference(served)):
-        yield believed(f"these files are not the worker's, and are not checked: {name_some(others)}")
+    if unserved := sorted(foreign.difference(served)):
+        yield believed(f"these files are not the worker's, and are not checked: {name_some(unserved)}")
+
+
+def newest_first(steps: Sequence[Step]) -> list[str]:
+    """Return how a report names commits."""
+    return [str(step) for step in reversed(steps)]
 
 
 def history(repository: PublicRepository) -> Iterator[Verdict]:
@@ -92,8 +101,7 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
     lost |= {path: (step, "something") for path, step in seen.growth.dropped.items()}
     for path, (step, what) in lost.items():
         yield contradicted(
-            f"{path} was changed after it was published: {what} that commit {step.commit[:10]} by {step.author} published is no longer in"
-            " it, or was changed"
+            f"{path} was changed after it was published: {what} that {step} published is no longer in it, or was changed"
         )
     if not lost:
         yield consistent(f"nothing in {', '.join(GROWING)} was removed or changed after it was published")
@@ -139,7 +147,7 @@ def log(repository: PublicRepository, now: datetime) -> Verdict:
 
 def signatures(repository: PublicRepository) -> Verdict:
     """Check that commitments and batches are signed with the challenge's key."""
-    key = signing.challenge_key(repository.files.get(commitments.PATH)) or ""
+    key = repository.key or ""
     for entry in repository.commitments:
         require(
             signing.key_of(entry.to_json()) == key,
@@ -179,7 +187,7 @@ def _check_order(added: Iterable[Added]) -> None:
             oldest = min(addition.times)
             require(
                 oldest >= newest - SLACK,
-                f"commit {addition.step.commit[:10]} by {addition.step.author} added something to {addition.path} that is dated"
+                f"{addition.step} added something to {addition.path} that is dated"
                 f" {oldest.isoformat()[:16]}, but {newest.isoformat()[:16]} had already been published: it was backdated",
             )
             reached = max(reached, *addition.times)
@@ -210,7 +218,7 @@ def _goes_on(path: str, older: PublicRepository, newer: PublicRepository) -> boo
     """Return whether a file still has everything that the older clone has of it, also what only its unsigned commits have."""
     later = newer.files.get(path, b"")
     signed = [] if older.history is None else older.history.growth.signed
-    key = signing.challenge_key(newer.files.get(commitments.PATH))
+    key = newer.key
     unsigned = {part for part, _ in signed if part[0] == path}
     return grew(path, older.files.get(path, b""), later) and unsigned <= signed_in(path, later, key)
 

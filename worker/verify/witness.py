@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from worker.fairness import commitments, events, receipts, signing
+from worker.fairness import events, receipts
 from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
 from worker.fairness.membership import AFTER_THE_CLOSE
 from worker.fairness.receipts import CADENCES, Line, Receipt
+from worker.fairness.signing import fingerprint
 from worker.verify.decisions import counting
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals
@@ -40,6 +41,15 @@ def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> ScoreE
     return None
 
 
+def key_in(claimed: Mapping[str, Any]) -> str | None:
+    """Return the key that has signed a receipt; None if it is not genuine."""
+    try:
+        receipt = read(Receipt, json.dumps(claimed), RECEIPT)
+        return receipt.key if receipt.is_genuine else None
+    except UNREADABLE:
+        return None
+
+
 def receipt_verdicts(
     repository: PublicRepository,
     receipt: Mapping[str, Any],
@@ -63,19 +73,19 @@ def receipt_verdicts(
 def _claims(
     repository: PublicRepository, claimed: Mapping[str, Any], shown_value: float | None, now: datetime
 ) -> Iterator[Verdict]:
-    try:
-        receipt = read(Receipt, json.dumps(claimed), RECEIPT)
-        is_genuine = receipt.is_genuine and shown_value in (None, receipt.q_mean)
-    except UNREADABLE:
-        is_genuine = False
-    if not is_genuine:
+    if key_in(claimed) is None or shown_value not in (None, claimed["q_mean"]):
         raise Fault("this receipt was changed after it was signed: it proves nothing", Status.BELIEVED)
+    receipt = Receipt.model_validate(claimed)
     entries, log = repository.commitments, repository.log
     require(entries, "there are no commitments with which the receipt could be compared")
     waits = len(log) <= receipt.batch and now <= _due_at(repository)
     named = receipt.challenge in {entry.commitment for entry in entries}
-    key = signing.challenge_key(repository.files[commitments.PATH])
-    require(receipt.key == key, "the key that signed your receipt is not this challenge's")
+    if repository.key not in (None, receipt.key):
+        raise Fault(
+            f"your receipt was signed with another key ({fingerprint(receipt.key)}) than this challenge's, so it proves nothing about it."
+            " Compare both with the fingerprint on the challenge's page at EvalAI",
+            Status.CHANGED,
+        )
     yield consistent("your receipt carries the challenge's signature")
     if not named and waits:
         yield not_revealed(

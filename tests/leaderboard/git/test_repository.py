@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.git import Clone, Repository, cloned, plain_folder
+from leaderboard.git import Blob, Clone, Repository, cloned, plain_folder
 from leaderboard.git.objects import LATEST_S, write_path
 from scoring.errors import OrganizerError
 from tests.leaderboard.harness.git_server import add_file, bare, blob, commit_tree, git, serve
@@ -113,12 +113,12 @@ def test_any_path_is_read(board: Path) -> None:
         paths = {write_path(path) for path in files}
         assert paths == {*names, b"a\nb", b"folder\xff/reveal.json"}
         asked = [path for path in files if "\n" not in path]
-        assert set(repository.blobs([(tip, path) for path in asked])) == {content}
+        assert set(repository.blobs([(tip, path) for path in asked])) == {Blob(name=content, size=1)}
         assert {write_path(path) for path in repository.changed(start, tip)} >= paths
         for path in asked:
             assert repository.commits_changing([path], start, tip) == {tip}
             assert repository.commits_changing([path], tip, tip) == frozenset()
-        assert repository.blobs([(tip, "missing file"), (tip, "folder")]) == ["", ""]
+        assert repository.blobs([(tip, "missing file"), (tip, "folder")]) == [None, None]
 
 
 def branch_named_head(board: Path) -> None:

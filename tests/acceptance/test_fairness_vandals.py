@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -204,14 +205,46 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) ->
     clone.git("reset", "-q", "--hard", "HEAD~2")
     clone.git("commit", "-q", "--allow-empty", "-m", "another way")
     with clone.checked() as repository:
-        first, *files = older_verdicts(repository, older)
-        assert (first.status, "History was rewritten: commit" in first.sentence) == (
-            Status.CONTRADICTED,
-            True,
-        )
+        *files, last = older_verdicts(repository, older)
+        assert (last.status, "History was rewritten: commit" in last.sentence) == (Status.CONTRADICTED, True)
         assert Status.CONTRADICTED in {verdict.status for verdict in files}
-    copied = list(older_verdicts(older, read_folder(fair.public)))
-    assert [verdict.status for verdict in copied] == [Status.BELIEVED, *[Status.CONSISTENT] * 3]
+
+
+def log_without(folder: Path, number: int, **changes: object) -> bytes:
+    """Return the public log in a folder with changes to one line, or without it."""
+    lines = [json.loads(line) for line in (folder / receipts.PATH).read_bytes().splitlines()]
+    lines[number : number + 1] = [{**lines[number], **changes}] if changes else []
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def test_only_what_the_key_signed_in_an_older_copy_counts(fair: Fair, clone: Git, tmp_path: Path) -> None:
+    """A folder or commit that anybody wrote proves nothing; a signed line that is gone from the repository is a contradiction."""
+    copy = tmp_path / "copy"
+    shutil.copytree(fair.public, copy)
+    forged = {
+        receipts.PATH: (log_without(copy, 0, made_at="2020-01-01T00:00:00+00:00"), b"garbage"),
+        commitments.PATH: (forged_commitment((copy / commitments.PATH).read_text(), MALLORY),),
+        HISTORY: (b"{}\n",),
+    }
+    with opened(str(fair.board)) as newer:
+        honest = [verdict.status for verdict in older_verdicts(newer, read_folder(copy))]
+        assert honest == [Status.CONSISTENT, Status.CONSISTENT, Status.BELIEVED, Status.BELIEVED]
+        for path, contents in forged.items():
+            for content in contents:
+                clone.commit({path: content})
+                sign_head(clone.folder, MALLORY)
+                (copy / path).write_bytes(content)
+                with opened(str(clone.folder), lambda _: newer.key) as other:
+                    found = [*older_verdicts(newer, read_folder(copy)), *older_verdicts(newer, other)]
+                assert Status.CONTRADICTED not in {verdict.status for verdict in found}
+                assert any(path in verdict.sentence and "not signed" in verdict.sentence for verdict in found)
+        shorter = tmp_path / "shorter"
+        shutil.copytree(fair.public, shorter)
+        (shorter / receipts.PATH).write_bytes(log_without(shorter, 0))
+        found = list(older_verdicts(read_folder(shorter), read_folder(fair.public)))
+        assert [verdict.sentence for verdict in found if verdict.status is Status.CONTRADICTED] == [
+            "History was rewritten: receipts.jsonl lacks something that the challenge has signed, and the older clone has."
+        ]
 
 
 def test_a_history_that_begins_anew_is_named(clone: Git) -> None:

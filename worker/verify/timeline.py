@@ -197,39 +197,44 @@ def _check_order(added: Iterable[Added]) -> None:
 def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator[Verdict]:
     """Compare a repository with an older clone, or an older copy of its files.
 
-    Every commit of the older one must be in the newer one, and every file that may only grow must begin with its older content.
+    Anybody can write a folder or a commit, so only what the challenge's key has signed counts: commits, commitments and lines of the log.
     """
     return judged("older clone", _compared, newer, older)
 
 
 def _compared(newer: PublicRepository, older: PublicRepository) -> Iterator[Verdict]:
-    grown = {path: _goes_on(path, older, newer) for path in GROWING}
-    yield _of_commits(newer, older, whole=all(grown.values()))
-    for path, goes_on in grown.items():
-        if goes_on:
-            yield consistent(f"{path} still begins with what the older clone has of it")
-        else:
+    is_signed_commit = older.history is not None and older.history.key is not None
+    by_others = [] if older.history is None else [part for part, _ in older.history.growth.signed]
+    whole, unsigned = True, []
+    for path in GROWING:
+        earlier, later = older.files.get(path, b""), newer.files.get(path, b"")
+        parts = signed_in(path, earlier, newer.key) | {part for part in by_others if part[0] == path}
+        goes_on = grew(path, earlier, later)
+        if not parts <= signed_in(path, later, newer.key) or (is_signed_commit and not goes_on):
+            whole = False
             yield contradicted(
-                f"history was rewritten: {path} does not begin with what the older clone has of it"
+                f"history was rewritten: {path} lacks something that the challenge has signed, and the older clone has"
             )
-
-
-def _goes_on(path: str, older: PublicRepository, newer: PublicRepository) -> bool:
-    """Return whether a file still has everything that the older clone has of it, also what only its unsigned commits have."""
-    later = newer.files.get(path, b"")
-    signed = [] if older.history is None else older.history.growth.signed
-    key = newer.key
-    unsigned = {part for part, _ in signed if part[0] == path}
-    return grew(path, older.files.get(path, b""), later) and unsigned <= signed_in(path, later, key)
+        elif is_signed_commit or (parts and goes_on):
+            yield consistent(f"{path} still has everything that the older clone has of it")
+        elif earlier:
+            unsigned.append(path)
+    if unsigned:
+        yield believed(
+            f"the older clone has something in {', '.join(unsigned)} that the challenge has not signed, so it proves nothing"
+        )
+    yield _of_commits(newer, older, whole=whole)
 
 
 def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool) -> Verdict:
     """Look for the older clone's commit; ``whole`` says whether every file that may only grow continues its content."""
-    commit = older.commit
-    if commit is None or newer.history is None:
+    commit, seen = older.commit, older.history
+    if commit is None or seen is None or newer.history is None:
         return believed(
             "one of the two is a plain folder, so only their files can be compared, not their histories"
         )
+    if seen.key is None:
+        return believed("no commit of the older clone is signed with this challenge's key")
     named = f"commit {commit.commit[:10]} of the older clone ({commit.at.isoformat()})"
     if commit.commit in newer.history.commits:
         return consistent(f"{named} and all commits before it are in this history")

@@ -42,7 +42,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 WebAddress = Annotated[str, Field(pattern=r"^([Hh][Tt][Tt][Pp][Ss]?://.*)?$")]
 
 
-class HistoryRow(Document):
+class BoardRow(Document):
     """A row of a board, without the groups, which come from random replicates."""
 
     position: Positive
@@ -68,7 +68,14 @@ class HistoryRow(Document):
     """The team's scored public submissions."""
 
 
-class Entry(HistoryRow):
+class HistoryRow(BoardRow):
+    """A row that is new or has changed on a board."""
+
+    row: Positive
+    """Number of the row: it stays the same in the whole history of the phase, also if the team gets another name."""
+
+
+class Entry(BoardRow):
     """A row of the newest board."""
 
     group: Number
@@ -212,6 +219,10 @@ class HistoryLine(Document):
     made_at: Second
     triggers: tuple[Number, ...]
     """Submissions that count from this board on."""
+    decimals: Number
+    """Decimal places of mean Q on this board."""
+    ladder_step: float | None
+    """Mean Q is shown as a multiple of this step; null if it is not."""
     changed: tuple[HistoryRow, ...]
     """The rows that are new or differ from the board before."""
     left: tuple[str, ...]

@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from leaderboard.rendering.documents import HistoryLine, HistoryRow, Row, printed, stamp
+from leaderboard.rendering.documents import BoardRow, HistoryLine, HistoryRow, Row, printed, stamp
 from leaderboard.rendering.names import distinct_names
 from leaderboard.rendering.rows import causes, minute, public_rows
 from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site, Standing
@@ -63,27 +64,36 @@ def history_lines(
     phase: PhaseSite, recorded: Collection[tuple[str, int, str]] = ()
 ) -> Iterator[tuple[Board, bytes]]:
     """Yield the boards of a phase with their lines, except known ones: codename, sequence and time."""
+    numbers: dict[RowKey, int] = {}
     for place, board in enumerate(phase.history):
+        for standing in board.standings:
+            numbers.setdefault(standing.key, len(numbers) + 1)
         if (phase.codename, board.sequence, stamp(board.made_at)) in recorded:
             continue
-        before = _facts(public_rows(phase.history[place - 1], board.rounding) if place else ())
-        rows = public_rows(board, board.rounding)
-        now = _facts(rows)
+        previous = phase.history[place - 1] if place else None
+        before = _facts(public_rows(previous, previous.rounding) if previous else ())
+        now = _facts(public_rows(board, board.rounding))
         line = HistoryLine(
             version=1,
             phase=phase.codename,
             sequence=board.sequence,
             made_at=board.made_at,
             triggers=board.triggers,
-            changed=tuple(row for row in rows if before.get(row.team) != now[row.team]),
+            decimals=board.rounding.decimals,
+            ladder_step=board.rounding.ladder_step,
+            changed=tuple(
+                HistoryRow(row=numbers[standing.key], **facts)
+                for standing, (team, facts) in zip(board.standings, now.items(), strict=True)
+                if before.get(team) != facts
+            ),
             left=tuple(team for team in before if team not in now),
         )
         yield board, line.to_bytes()
 
 
-def _facts(rows: Sequence[Row]) -> dict[str, tuple[object, ...]]:
+def _facts(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Return what the history tells of each row, by team."""
-    return {row.team: tuple(getattr(row, name) for name in HistoryRow.model_fields) for row in rows}
+    return {row.team: {name: getattr(row, name) for name in BoardRow.model_fields} for row in rows}
 
 
 MOVES = 12  # how many moves each update names

@@ -60,12 +60,17 @@ def display_text(text: str) -> str:
         before, name = name, _clean(name)
         if name == before:
             break
-    if len(name) > NAME_LIMIT:
-        cut = name[: NAME_LIMIT - 1]
-        while cut and (name[len(cut)] in _JOINERS or unicodedata.category(name[len(cut)]) in _MARKS):
-            cut = cut[:-1]  # without its accent or the rest of an emoji, the last character would be another
-        name = cut.rstrip(" " + _JOINERS) + "…"
-    return name
+    return _shortened(name, NAME_LIMIT)
+
+
+def _shortened(name: str, limit: int) -> str:
+    """Return a name with at most this many characters."""
+    if len(name) <= limit:
+        return name
+    cut = name[: limit - 1]
+    while cut and (name[len(cut)] in _JOINERS or unicodedata.category(name[len(cut)]) in _MARKS):
+        cut = cut[:-1]  # without its accent or the rest of an emoji, the last character would be another
+    return cut.rstrip(" " + _JOINERS) + "…"
 
 
 def _clean(text: str) -> str:
@@ -112,7 +117,7 @@ def _ignorable(char: str) -> bool:
 
 
 def distinct_names(teams: Iterable[tuple[RowKey, str]]) -> dict[RowKey, str]:
-    """Return row key → display name, and make all names different.
+    """Return row key → display name, and make all names different. Applying this twice changes nothing.
 
     Of names that a reader can confuse, such as those with letters of another alphabet, the team that registered first keeps the plain
     name; the others get a number.
@@ -124,7 +129,8 @@ def distinct_names(teams: Iterable[tuple[RowKey, str]]) -> dict[RowKey, str]:
         number = 1
         while skeleton(name) in taken:
             number += 1
-            name = f"{base} ({number})"
+            suffix = f" ({number})"
+            name = _shortened(base, NAME_LIMIT - len(suffix)) + suffix
         taken.add(skeleton(name))
         names[key] = name
     return names

@@ -31,7 +31,10 @@ ORDER = (DecisionKind.RESCORE, DecisionKind.RULE, DecisionKind.ENTRY)
 
 
 def published_decisions(phase: PhaseSite) -> tuple[Decision, ...]:
-    """Return a phase's public decisions with the number of the first board after each, and what changed on that board."""
+    """Return a phase's public decisions with the number of the first board after each, and what changed on that board.
+
+    A decision may have this number already, because the published times of boards have whole seconds.
+    """
     history = phase.history
     moments = [board.made_at for board in history]
     private = phase.only_if_shown - {row.submission for board in history for row in board.standings}
@@ -39,9 +42,9 @@ def published_decisions(phase: PhaseSite) -> tuple[Decision, ...]:
     for decision in phase.decisions:
         if decision.submission is not None and decision.submission in private:
             continue
-        place = bisect_left(moments, decision.at)
+        place = bisect_left(moments, decision.at) if decision.board is None else decision.board - 1
         if decision.kind in ORDER and place < len(history):
-            changes = rank_changes(history, decision.at)
+            changes = _changes_on(history, place)
             effect = f"On the next board, these ranks changed: {name_some(changes)}." if changes else ""
             dated.append(replace(decision, board=history[place].sequence, effect=effect))
         else:
@@ -51,7 +54,11 @@ def published_decisions(phase: PhaseSite) -> tuple[Decision, ...]:
 
 def rank_changes(history: Sequence[Board], moment: datetime) -> list[str]:
     """Return which ranks the first board after a moment has changed, such as ``A 4 → 3``."""
-    place = bisect_left([board.made_at for board in history], moment)
+    return _changes_on(history, bisect_left([board.made_at for board in history], moment))
+
+
+def _changes_on(history: Sequence[Board], place: int) -> list[str]:
+    """Return which ranks a board has changed."""
     if not 0 < place < len(history):
         return []
     boards = history[place - 1], history[place]

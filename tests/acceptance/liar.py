@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from leaderboard import Board, PhaseSite, Site
+from leaderboard import Board, PhaseSite, Site, Terms
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import render
 from scoring.inputs.embeddings import Embeddings
@@ -251,6 +251,8 @@ class Story:
                     history=tuple(history),
                     revealed=name in shown,
                     frozen_at=self.closed_told or closed,
+                    methods=replay[name].methods,
+                    terms=Terms(embedding_dim=entries[-1]["phases"][name]["embedding_dim"]),
                     decisions=decisions,
                     only_if_shown=only_if_shown,
                 )

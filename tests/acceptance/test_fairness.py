@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from tests.acceptance.fair_challenge import (
     REVEAL,
     Fair,
     changed,
+    lies,
     others,
     revealed,
     to,
@@ -68,18 +72,49 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     assert [sentence for sentence in (*ALWAYS_TRUSTED, *TRUST.values()) if sentence not in page] == []
 
 
-def test_a_phase_without_a_commitment_is_a_lie(fair: Fair) -> None:
-    """The page is not believed about which phases there are, even while another phase is not revealed."""
+def _section(page: bytes) -> bytes:
+    """Return a copy of the first phase's section under another name."""
+    begin, end = page.index(b'<section class="phase" id="dev"'), page.index(b"</section>") + 10
+    return page[:end] + page[begin:end].replace(b'id="dev"', b'id="final"') + page[end:]
+
+
+FORGED_PAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "a phase without a commitment": ("index.html", _section),
+    "a banner": ("index.html", lambda page: page.replace(b"<main ", b"<p>C wins.</p><main ", 1)),
+    "a script": ("index.html", lambda page: page.replace(b"</body>", b"<script src=x></script></body>", 1)),
+    "words in the block": ("README.md", lambda text: text.replace(b"## eval", b"C wins.\n\n## eval", 1)),
+    "a value in the open phase": ("leaderboard/eval.csv", lambda text: text.replace(b",1,", b",2,", 1)),
+    "a document of a phase without a commitment": ("leaderboard/final.json", lambda _: b"{}"),
+    "a file in the worker's folder": ("leaderboard/notes.txt", lambda _: b"C wins."),
+    "an earlier board of the open phase": (
+        "leaderboard/history.jsonl",
+        lambda text: text.replace(b'"phase":"eval","sequence":1,', b'"phase":"eval","sequence":2,', 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGED_PAGES)
+def test_nothing_else_stands_on_the_page_while_a_phase_is_open(fair: Fair, name: str) -> None:
+    """What the challenge has signed is compared whole, although one phase is not revealed; phases come from the commitments."""
+    path, forge = FORGED_PAGES[name]
     with opened(str(fair.board)) as repository:
-        page, document = repository.files["index.html"], json.loads(repository.files["leaderboard/dev.json"])
-        begin, end = page.index(b'<section class="phase" id="dev"'), page.index(b"</section>") + 10
-        forged = page[begin:end].replace(b'id="dev"', b'id="final"')
-        changed = with_file(repository, "index.html", page[:end] + forged + page[end:])
-        final = json.dumps(document | {"phase": "final"}).encode()
-        changed = with_file(changed, "leaderboard/final.json", final)
-        assert {verdict.phase for verdict in verdicts(changed) if verdict.status is Status.CONTRADICTED} == {
-            "final"
-        }
+        forged = forge(repository.files.get(path, b""))
+        assert forged != repository.files.get(path)
+        changed_files = replace(repository, files={**repository.files, path: forged})
+        assert lies(changed_files) - lies(repository)
+
+
+def test_a_difference_is_quoted(fair: Fair) -> None:
+    """The report names the file, the line, what is published and what follows."""
+    forged = with_file(
+        read_folder(fair.public),
+        "index.html",
+        read_folder(fair.public).files["index.html"].replace(b"Leaderboard</p>", b"C wins</p>", 1),
+    )
+    (verdict,) = [verdict for verdict in verdicts(forged) if verdict.status is Status.CONTRADICTED]
+    assert re.search(
+        r"index\.html, line \d+: published “.*C wins.*”, follows “.*Leaderboard.*”", verdict.sentence
+    )
 
 
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:

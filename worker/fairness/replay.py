@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
-from leaderboard import Entry, PhaseRules, PhaseSnapshot, Shown
+from leaderboard import Entry, Method, PhaseRules, PhaseSnapshot, Shown
 from scoring.metrics import mean_quality, quality, shown
 from worker.fairness import membership
 from worker.fairness.events import (
@@ -147,6 +147,20 @@ class PhaseReplay:
         """Return why a team is disqualified at a moment; None if it is not."""
         decision = self.teams[team].at(moment) if team is not None and team in self.teams else None
         return decision.reason if decision is not None and decision.disqualified else None
+
+    @property
+    def methods(self) -> dict[int, Method]:
+        """What participants say of their public submissions, by submission."""
+        newest = (history.events[-1] for history in self.submissions.values())
+        return {
+            facts.submission: Method(
+                name=facts.method or "",
+                project_url=facts.project_url or "",
+                publication_url=facts.publication_url or "",
+            )
+            for facts in newest
+            if facts.public
+        }
 
     @property
     def frozen_at(self) -> datetime | None:

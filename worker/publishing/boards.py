@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pydantic import TypeAdapter
 
-from leaderboard import Board, Method, PhaseSite, PhaseSnapshot, Site, Terms
+from leaderboard import Board, PhaseSite, PhaseSnapshot, Site, Terms
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
 from worker.challenge.configuration import Configuration, web_address
@@ -19,7 +19,7 @@ from worker.fairness.register import LATEST, RegisterReplay, register
 from worker.fairness.replay import PhaseReplay
 from worker.fairness.signing import Signer, signer
 from worker.participant.challenge import announced, list_path
-from worker.state import AT_EVALAI, COUNTED, LOG_UNSEEN, REVEALED, State, SubmissionRow, Transaction
+from worker.state import AT_EVALAI, LOG_UNSEEN, REVEALED, State, SubmissionRow, Transaction
 
 PORTION = 100  # documents in memory at a time
 
@@ -143,7 +143,7 @@ def _phase_site(
         history=history.read(tx, name),
         waiting=waiting_teams(snapshot) if snapshot and withheld else None,
         frozen_at=phase.frozen_at,
-        methods=methods(tx, name),
+        methods=phase.methods,
         decisions=decisions,
         only_if_shown=only_if_shown,
     )
@@ -169,19 +169,6 @@ def _terms(tx: Transaction) -> dict[str, Terms]:
             }
         )
         for phase, protocol in announced(tx.public_commitments()).items()
-    }
-
-
-def methods(tx: Transaction, codename: str) -> dict[int, Method]:
-    """Return what participants say of a phase's public submissions, by submission pk."""
-    return {
-        row.pk: Method(
-            name=row.method or "",
-            project_url=row.project_url or "",
-            publication_url=row.publication_url or "",
-        )
-        for row in tx.submissions(COUNTED | {State.SCORED}, phase=codename)
-        if row.public
     }
 
 

@@ -1,18 +1,19 @@
-"""Every published file, rendered again from what was revealed and compared byte for byte.
+"""Every published file, made again and compared byte for byte.
 
-What the organizers say themselves is taken from the page's own data and must be trusted: the title, the links, the order of the phases,
-when each was closed, and the text around the board in README.md. The same holds for what participants
-say of their methods. What shows a phase that is not revealed, or that was changed after its reveal, is compared after the next reveal.
+A revealed phase is rendered from its register. A phase that is not revealed, or that was changed after its reveal, is rendered from its own
+JSON and the history: its values cannot be checked, but nothing else may stand on the page. Which phases there are, the commitments say.
+The organizers' own words have no other source and are named: the title, the links, the order of the phases, when each was closed, and the
+text around the board in README.md.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
-from leaderboard import Method, PhaseSite, Site
-from leaderboard.rendering import BEGIN, END, PhaseDocument, markdown, render
+from leaderboard import PhaseSite, Site, Terms
+from leaderboard.rendering import BEGIN, END, PhaseDocument, markdown, read_site, render
 from scoring.printable import name_some
 from worker.fairness import commitments, receipts
 from worker.fairness.decisions import public_decisions
@@ -21,126 +22,127 @@ from worker.fairness.documents import read
 from worker.participant.challenge import list_path
 from worker.verify.commits import HISTORY
 from worker.verify.public import PublicRepository
-from worker.verify.revealed import RevealedPhase
+from worker.verify.revealed import RevealedPhase, each_line
 from worker.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 SHOWN_CHARACTERS = 500  # of the organizers' own text
+EXCERPT = 60  # characters of a line that differs
 PAGE, README = "index.html", "README.md"
-_SECTION = re.compile(rb'<section class="phase" id="([\w.-]+)".*?</section>', re.DOTALL)
-_TABLE = re.compile(rb"^## .*?(?=^## |^\*\*How )", re.DOTALL | re.MULTILINE)  # of README.md
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShownPhase:
     """One phase as it is published.
 
     Attributes:
         document: Its JSON.
         site: What it is rendered from.
-        complete: Whether everything that is shown of it was revealed, or nothing is shown; otherwise its files are not compared.
+        follows: Whether that is its register, which shows everything that the page shows of it.
     """
 
     document: PhaseDocument
     site: PhaseSite
-    complete: bool
+    follows: bool
 
     @property
-    def stem(self) -> str:
-        """Stem of its files' names."""
-        return self.document.phase
+    def folder(self) -> str:
+        """What the names of its own files begin with."""
+        return f"leaderboard/{self.document.phase}"
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Its own files."""
+    def owns(self, path: str) -> bool:
+        """Return whether a file shows this phase alone."""
         suffixes = (".json", ".csv", "-evolution-light.svg", "-evolution-dark.svg")
-        return tuple(f"leaderboard/{self.stem}{suffix}" for suffix in suffixes)
+        return path.startswith(self.folder) and path.removeprefix(self.folder) in suffixes
 
 
 def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
-    """Render everything that is published again, and compare it.
+    """Make everything again that is published, and compare it.
 
     Args:
         repository: The public files.
         revealed: Codename to revealed phase.
     """
-    stems = [stem.decode() for stem in _SECTION.findall(repository.files[PAGE])]
-    shown = [_shown(repository, stem, revealed) for stem in stems]
+    shown = list(_shown(repository, revealed))
+    for name in repository.phases:
+        if name not in {phase.document.phase for phase in shown}:
+            sentence = "the page does not show this phase"
+            yield (contradicted if name in revealed else not_revealed)(sentence, phase=name)
+    if not shown:
+        return
     words = shown[0].document
-    rendered = _rendered(repository, words, shown)
     links = " and ".join(f"“{address}”" for address in (words.link, words.page) if address)
     sentence = f"the title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words"
     yield replace(believed(sentence), check="words")
-    own = {path for phase in shown for path in phase.files}
-    if all(phase.complete for phase in shown):
-        yield _compared(repository.files, {path: rendered[path] for path in rendered if path not in own})
-    published, expected = (_by_phase(files, shown) for files in (repository.files, rendered))
+    rendered = _rendered(repository, words, shown)
+    yield from _compared(repository.files, rendered, shown)
     for phase in shown:
-        name = phase.site.codename
-        if not phase.complete and name not in repository.phases:
-            yield contradicted("the page shows a phase to which the challenge never committed", phase=name)
-        if phase.complete:
-            yield _compared(published[phase.stem], expected[phase.stem], phase=name)
+        name = phase.document.phase
         if name in revealed and (waits := _waits(phase, revealed[name])) is not None:
             yield not_revealed(waits, phase=name)
-    for name in revealed.keys() - {phase.site.codename for phase in shown}:
-        yield contradicted("the page does not show this phase", phase=name)
     if around := _around(repository.files.get(README, b""), words.challenge):
         yield believed(
             f"the text around the board in README.md is the organizers' own, and is not checked: “{around[:SHOWN_CHARACTERS]}”"
         )
-    if strangers := _strangers(repository, {*rendered, *own}, revealed):
-        yield believed(f"these files are not the worker's, and are not checked: {name_some(strangers)}")
+    if unexplained := _unexplained(repository, rendered, revealed):
+        sentence = f"these files are not the worker's: {name_some(unexplained)}"
+        signed = repository.history is not None and repository.history.key is not None
+        yield contradicted(f"the challenge has signed them, but {sentence}") if signed else believed(sentence)
 
 
-def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, RevealedPhase]) -> ShownPhase:
-    path = f"leaderboard/{stem}.json"
-    document = read(PhaseDocument, repository.files[path], path)
-    name, phase = document.phase, revealed.get(document.phase)
-    if phase is None:
-        nothing = not (document.entries or document.decisions) and document.waiting is None
-        site = PhaseSite(codename=name, rules=document.rules, history=(), terms=document.terms)
-        return ShownPhase(document=document, site=site, complete=nothing)
-    decisions, only_if_shown = public_decisions(phase.replay)
-    site = replace(
-        phase.site(phase.boards),
-        revealed=True,
-        frozen_at=document.frozen_at,
-        methods=_methods(document),
-        terms=document.terms,
-        decisions=decisions,
-        only_if_shown=only_if_shown,
-    )
+def _shown(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[ShownPhase]:
+    """Yield the phases that were committed to, in the order in which the page shows them."""
+    content = repository.files.get(PAGE, b"")
+    places = {
+        name: content.find(f'<section class="phase" id="{name}"'.encode()) for name in repository.phases
+    }
+    for name in sorted(repository.phases, key=places.__getitem__):
+        path = f"leaderboard/{name}.json"
+        if path in repository.files:
+            document = read(PhaseDocument, repository.files[path], path)
+            yield _shown_phase(repository, name, document, revealed.get(name))
+
+
+def _shown_phase(
+    repository: PublicRepository, name: str, document: PhaseDocument, phase: RevealedPhase | None
+) -> ShownPhase:
+    terms = _terms(repository, name, document.terms)
+    if phase is not None and _is_complete(phase, document):
+        decisions, only_if_shown = public_decisions(phase.replay)
+        site = replace(
+            phase.site(phase.boards),
+            revealed=True,
+            frozen_at=document.frozen_at,
+            methods=phase.replay.methods,
+            terms=terms,
+            decisions=decisions,
+            only_if_shown=only_if_shown,
+        )
+        return ShownPhase(document=document, site=site, follows=True)
+    lines = [line for line, _ in each_line(repository) if line.phase == name]
+    site = replace(read_site(document, lines), codename=name, terms=terms)
+    return ShownPhase(document=document, site=site, follows=False)
+
+
+def _is_complete(phase: RevealedPhase, document: PhaseDocument) -> bool:
+    """Return whether the reveal opens everything that a phase's document shows."""
     last = max([phase.replay.end, *(note.at for note in phase.replay.notes)])
     later = phase.later or any(decision.at > last for decision in document.decisions)
-    return ShownPhase(document=document, site=site, complete=not later and phase.replay.unknown_phase is None)
+    return not later and phase.replay.unknown_phase is None
 
 
-def _by_phase(files: Mapping[str, bytes], shown: Sequence[ShownPhase]) -> dict[str, dict[str, bytes]]:
-    """Return each phase's own files, and its parts of the page and of README.md, by the stem of its files."""
-    sections = {match[1].decode(): match[0] for match in _SECTION.finditer(files.get(PAGE, b""))}
-    tables = dict(zip((phase.stem for phase in shown), _TABLE.findall(files.get(README, b"")), strict=False))
-    return {
-        phase.stem: {
-            **{path: files[path] for path in phase.files if path in files},
-            PAGE: sections.get(phase.stem, b""),
-            README: tables.get(phase.stem, b""),
-        }
-        for phase in shown
-    }
-
-
-def _methods(document: PhaseDocument) -> dict[int, Method]:
-    """Return what participants say of their methods, which has no other source."""
-    return {
-        row.submission: Method(
-            name=row.method, project_url=row.project_url, publication_url=row.publication_url
-        )
-        for row in document.entries
-    }
+def _terms(repository: PublicRepository, phase: str, stated: Terms | None) -> Terms:
+    """Return what a submission must have, by the newest commitment; deadline and limits are those that the page states."""
+    announced = [entry.phases[phase] for entry in repository.commitments if phase in entry.phases][-1]
+    path = list_path(phase)
+    return replace(
+        stated or Terms(embedding_dim=announced.embedding_dim),
+        embedding_dim=announced.embedding_dim,
+        ids=path if path in repository.files else "",
+    )
 
 
 def _rendered(
-    repository: PublicRepository, words: PhaseDocument, shown: list[ShownPhase]
+    repository: PublicRepository, words: PhaseDocument, shown: Sequence[ShownPhase]
 ) -> dict[str, bytes]:
     """Render all files; title and links are those in the first phase's JSON."""
     files = repository.files
@@ -150,25 +152,64 @@ def _rendered(
         phases=tuple(phase.site for phase in shown),
         repository=words.repository,
         page=words.page,
-        committed=commitments.PATH in files,
+        committed=True,
     )
     return render(site, readme=files.get(README), history=files.get(HISTORY))
 
 
 def _compared(
-    published: Mapping[str, bytes], expected: Mapping[str, bytes], *, phase: str | None = None
-) -> Verdict:
-    wrong = [path for path, content in expected.items() if published.get(path) != content]
-    if wrong:
-        sentence = f"{', '.join(wrong)}: the boards give something else. These files were changed by hand"
-        return contradicted(sentence, phase=phase)
-    names = ", ".join(path.removeprefix("leaderboard/") for path in expected)
-    return consistent(f"rendered again, these files are identical, byte for byte: {names}", phase=phase)
+    published: Mapping[str, bytes], rendered: Mapping[str, bytes], shown: Sequence[ShownPhase]
+) -> Iterator[Verdict]:
+    """Compare each phase's own files, and those that show all phases."""
+    own = {phase: [path for path in rendered if phase.owns(path)] for phase in shown}
+    shared = [path for path in rendered if not any(phase.owns(path) for phase in shown)]
+    for paths, name, source in (
+        *((paths, phase.document.phase, _source(phase)) for phase, paths in own.items()),
+        (shared, None, "from these and the commitments"),
+    ):
+        differences = [
+            difference
+            for path in paths
+            if (difference := _difference(path, published.get(path), rendered[path]))
+        ]
+        for difference in differences:
+            yield contradicted(f"{difference}. This was not made by the worker", phase=name)
+        if not differences:
+            listed = ", ".join(path.removeprefix("leaderboard/") for path in paths)
+            yield consistent(
+                f"rendered again {source}, these files are identical, byte for byte: {listed}", phase=name
+            )
+
+
+def _source(phase: ShownPhase) -> str:
+    return "from the register" if phase.follows else "from its own JSON and the history"
+
+
+def _difference(path: str, published: bytes | None, follows: bytes) -> str | None:
+    """Return the first place at which a file differs from what follows, with both."""
+    if published == follows:
+        return None
+    if published is None:
+        return f"{path} is missing"
+    lines = zip_longest(*(content.decode(errors="replace").split("\n") for content in (published, follows)))
+    for number, (found, expected) in enumerate(lines, 1):
+        if found != expected:
+            return f"{path}, line {number}: published {_excerpt(found, expected)}, follows {_excerpt(expected, found)}"
+    return f"{path} has other bytes than follow"
+
+
+def _excerpt(line: str | None, other: str | None) -> str:
+    """Quote a line from shortly before the place where it differs from the other one."""
+    if line is None:
+        return "nothing"
+    pairs = enumerate(zip(line, other or "", strict=False))
+    begins = max(0, next((place for place, (ours, theirs) in pairs if ours != theirs), 0) - EXCERPT // 3)
+    return f"“{line[begins : begins + EXCERPT]}”"
 
 
 def _waits(shown: ShownPhase, phase: RevealedPhase) -> str | None:
     """Return what on a phase's page may come from after its reveal, such as another close; None if nothing does."""
-    if not shown.complete:
+    if not shown.follows:
         return "its files show changes made after the reveal; they can be checked after another reveal"
     registered, stated = phase.replay.frozen_at, shown.site.frozen_at
     if stated == (registered and registered.replace(microsecond=0)):
@@ -189,14 +230,15 @@ def _around(readme: bytes, title: str) -> str:
     return "" if around == f"# {markdown(title)}" else around
 
 
-def _strangers(
-    repository: PublicRepository, ours: set[str], revealed: Mapping[str, RevealedPhase]
+def _unexplained(
+    repository: PublicRepository, rendered: Mapping[str, bytes], revealed: Mapping[str, RevealedPhase]
 ) -> list[str]:
-    checked = {*ours, commitments.PATH, receipts.PATH, FILES_PATH}
-    checked |= {list_path(name) for name in repository.phases}
+    """Return the files in the worker's places that it would not publish."""
+    explained = {*rendered, commitments.PATH, receipts.PATH, FILES_PATH}
+    explained |= {list_path(name) for name in repository.phases}
     for name, phase in revealed.items():
         folder = reveal_path(name).rpartition("/")[0]
-        checked |= {reveal_path(name), f"{folder}/ids.txt"}
-        checked |= {f"{folder}/labels/{file}" for file in phase.labels}
-        checked |= {f"{folder}/{part.name}" for part in phase.document.parts}
-    return sorted(repository.files.keys() - checked)
+        explained |= {reveal_path(name), f"{folder}/ids.txt"}
+        explained |= {f"{folder}/labels/{file}" for file in phase.labels}
+        explained |= {f"{folder}/{part.name}" for part in phase.document.parts}
+    return sorted(repository.files.keys() - explained)

@@ -210,10 +210,10 @@ class RevealedPhase:
         Raises:
             Malformed: If one of them is not exactly such a line.
         """
-        texts = enumerate(self.repository.files.get(HISTORY, b"").splitlines(), 1)
-        lines = ((read(HistoryLine, text, f"{HISTORY}, line {number}"), text) for number, text in texts)
         return [
-            (line.model_copy(update={"changed": ()}), text) for line, text in lines if line.phase == self.name
+            (line.model_copy(update={"changed": ()}), text)
+            for line, text in each_line(self.repository)
+            if line.phase == self.name
         ]
 
     @cached_property
@@ -247,6 +247,16 @@ class RevealedPhase:
     def records_of(self, content_hash: str) -> list[ScoreEvent]:
         """Return the records of all submissions with a content."""
         return [record for same in self.records.values() for record in same if record.content == content_hash]
+
+
+def each_line(repository: PublicRepository) -> Iterator[tuple[HistoryLine, bytes]]:
+    """Yield the lines of the published history, oldest first, each with its text; together they would take much memory.
+
+    Raises:
+        Malformed: If one of them is not exactly such a line.
+    """
+    for number, text in enumerate(repository.files.get(HISTORY, b"").splitlines(), 1):
+        yield read(HistoryLine, text, f"{HISTORY}, line {number}"), text
 
 
 @dataclass(frozen=True, kw_only=True)

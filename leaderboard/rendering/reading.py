@@ -1,0 +1,151 @@
+"""From the published documents of a phase back to what they are rendered from, for a phase whose register is not public.
+
+The history has every earlier board, and the phase's JSON has the rest. Rendering the result gives exactly the published files, so every
+word of the page that differs was not made by the worker.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from operator import itemgetter
+
+from leaderboard.rendering.documents import HistoryLine, HistoryRow, PhaseDocument
+from leaderboard.rules import Rounding
+from leaderboard.snapshot import (
+    Board,
+    Figures,
+    Method,
+    PhaseSite,
+    RowFigures,
+    Standing,
+    WaitingTeam,
+)
+
+
+def read_site(document: PhaseDocument, lines: Sequence[HistoryLine]) -> PhaseSite:
+    """Return the site of one phase that its documents were rendered from.
+
+    Args:
+        document: Its JSON.
+        lines: Its lines of the history, oldest first.
+
+    Raises:
+        ValueError, LookupError: If the history and the JSON do not belong together.
+    """
+    history = _boards(lines, document.sequence)
+    if history:
+        history[-1] = _completed(history[-1], document)
+    waiting = document.waiting
+    return PhaseSite(
+        codename=document.phase,
+        rules=document.rules,
+        history=tuple(history),
+        waiting=None
+        if waiting is None
+        else tuple(
+            WaitingTeam(
+                key=(place, ""),
+                team=team.team,
+                submissions=team.submissions,
+                last_submitted_at=team.last_submission,
+            )
+            for place, team in enumerate(waiting)
+        ),
+        revealed=document.tasks is not None,
+        frozen_at=document.frozen_at,
+        methods={
+            row.submission: Method(
+                name=row.method, project_url=row.project_url, publication_url=row.publication_url
+            )
+            for row in document.entries
+        },
+        decisions=tuple(replace(decision, effect="") for decision in document.decisions),
+        terms=document.terms,
+    )
+
+
+def _boards(lines: Sequence[HistoryLine], newest: int) -> list[Board]:
+    """Return the boards of a history up to one.
+
+    A state that was restored from a backup goes on after an older board, so its lines take the place of later ones.
+    """
+    boards: list[Board] = []
+    for line in lines:
+        del boards[line.sequence - 1 :]
+        before = boards[-1].standings if boards else ()
+        places = {row.team: (place, row) for place, row in enumerate(before, 1) if row.team not in line.left}
+        places |= {row.team: (row.position, _standing(row)) for row in line.changed}
+        standings = [row for _, row in sorted(places.values(), key=itemgetter(0))]
+        boards.append(
+            Board(
+                phase=line.phase,
+                sequence=line.sequence,
+                made_at=line.made_at,
+                triggers=line.triggers,
+                standings=tuple(standings),
+                rounding=Rounding(decimals=line.decimals, ladder_step=line.ladder_step),
+                fingerprint="",
+                figures=None,
+            )
+        )
+    return boards[:newest]
+
+
+def _standing(row: HistoryRow) -> Standing:
+    return Standing(
+        rank=row.rank or row.position,
+        rank_by_mean=row.rank_by_mean or row.position,
+        team_key=row.row,
+        team=row.team,
+        submission=row.submission,
+        q_mean=row.q_mean,
+        baseline=row.baseline,
+        eligible=row.eligible,
+        group=0,  # this and the next one are only in the phase's JSON
+        last_submitted_at=datetime.min.replace(tzinfo=UTC),
+        submissions=row.submissions,
+        move=row.move,
+        move_kind=row.move_kind,
+    )
+
+
+def _completed(board: Board, document: PhaseDocument) -> Board:
+    """Return the newest board with what only the JSON has."""
+    standings = tuple(
+        replace(standing, group=row.group, last_submitted_at=row.last_submission)
+        for standing, row in zip(board.standings, document.entries, strict=True)
+    )
+    return replace(board, standings=standings, figures=_figures(document))
+
+
+def _figures(document: PhaseDocument) -> Figures | None:
+    """Return the figures that a reveal has published."""
+    if document.tasks is None or document.intervals is None or document.weighted_ranks is None:
+        return None
+    rows = zip(document.entries, document.intervals.entries, document.weighted_ranks, strict=True)
+    numbers = {row.team: row.submission for row in document.entries}
+    pairs: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for flip in document.leave_one_out or ():
+        pairs[numbers[flip.left_out]].append((numbers[flip.ahead], numbers[flip.behind]))
+    return Figures(
+        weights={task.name: task.weight for task in document.tasks},
+        rows=tuple(
+            RowFigures(
+                submission=row.submission,
+                q={task.name: task.quality[place] for task in document.tasks},
+                score={task.name: task.score[place] for task in document.tasks},
+                weighted_rank=weighted_rank,
+                task_ranks={},
+                q_interval=interval.q_mean,
+                rank_interval=interval.rank,
+                p_first=interval.p_first,
+                p_top3=interval.p_top3,
+                swap_with_next=interval.swap_with_next,
+            )
+            for place, (row, interval, weighted_rank) in enumerate(rows)
+        ),
+        leave_one_out={left_out: tuple(flips) for left_out, flips in pairs.items()},
+    )

@@ -207,7 +207,7 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
         if facts:
             faults.hints["columns.names"] = "these describe the samples, and are no dimensions; remove them"
         raise Unreadable
-    chosen = sorted(numbered, key=lambda position: _in_order(stripped[position])) or others
+    chosen = sorted(numbered, key=lambda position: by_number(stripped[position])) or others
     return Columns(
         names=stripped,
         id_column=id_column,
@@ -218,7 +218,7 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
     )
 
 
-def _in_order(name: str) -> tuple[int, str]:
+def by_number(name: str) -> tuple[int, str]:
     """Return what sorts names that are numbers; Python's int takes no number of thousands of digits."""
     digits = name.lstrip("0")
     return len(digits), digits
@@ -226,7 +226,7 @@ def _in_order(name: str) -> tuple[int, str]:
 
 def _is_from_1(names: Sequence[str], embedding_dim: int) -> bool:
     """Return whether columns are numbered 1 to N, as TerraTorch does; they are the dimensions 0 to N - 1."""
-    digits = [digits for _, digits in sorted(map(_in_order, names))]
+    digits = [digits for _, digits in sorted(map(by_number, names))]
     return bool(names) and digits == [str(number) for number in range(1, embedding_dim + 1)]
 
 

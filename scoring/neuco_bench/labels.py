@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
+from scoring.inputs.columns import by_number
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import ID_NAMES
 from scoring.inputs.lines import MISSING, NUMBER
@@ -188,7 +189,9 @@ def id_names(id_column: str | None) -> tuple[str, ...]:
 
 def sorted_classes(names: Iterable[str]) -> tuple[str, ...]:
     """Return names of classes in their order: numbers first, by value."""
-    return tuple(sorted(names, key=lambda name: (int(name), "") if name.isdecimal() else (math.inf, name)))
+    return tuple(
+        sorted(names, key=lambda name: (0, by_number(name), name) if name.isdecimal() else (1, (0, ""), name))
+    )
 
 
 def _numbers(texts: list[str], task: str) -> list[float]:

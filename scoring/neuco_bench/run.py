@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import training_labels
+from scoring.inputs.lines import narrow
 from scoring.kernel import NEUTRAL, Moments, column_squares, gather, reference_moments
 from scoring.metrics import Complexity, Quality, complexity, mean_quality, quality
 from scoring.neuco_bench.configuration import StandaloneSettings
@@ -203,12 +204,12 @@ def _columns_of_labels(
         if not all(name.isdecimal() for name in task.classes):
             return named
         values = np.array([float(name) for name in task.classes])[values]
-    narrow = values.astype(np.float32)
-    first = embeddings.matrix[index[:MINIMUM_ROWS]] == narrow[:MINIMUM_ROWS, None]
+    values = narrow(values)
+    first = embeddings.matrix[index[:MINIMUM_ROWS]] == values[:MINIMUM_ROWS, None]
     equal = [
         int(column)
         for column in np.flatnonzero(first.all(axis=0))
-        if np.array_equal(embeddings.matrix[index, column], narrow)
+        if np.array_equal(embeddings.matrix[index, column], values)
     ]
     return sorted({*named, *equal})
 

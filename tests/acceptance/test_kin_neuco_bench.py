@@ -188,7 +188,7 @@ def test_prefixes_of_one_file_are_scored_in_one_table(
     write_csv(case / "embeddings.csv", [*table[0][:3]], (row[:3] for row in table[1:]))
     alone = run_score(tmp_path / "alone", case)
     assert summary_of(alone)["task_q_scores"] == summary_of(narrow)["task_q_scores"]
-    for wrong in ("3", "0", "a", "1,"):
+    for wrong in ("3", "0", "a", "1,", "9" * 5000):
         assert guarded(["score", str(case / "embeddings.csv"), str(case / "labels"), "--dims", wrong]) == 2
     assert "--dims names 3 dimensions, but the embeddings have 2" in capsys.readouterr().err
 

@@ -154,7 +154,7 @@ def _number(answer: str) -> int:
     Raises:
         OrganizerError: If it is not one.
     """
-    if answer.strip().isdecimal() and int(answer) > 0:
+    if re.fullmatch("0*[1-9][0-9]{0,8}", answer.strip()):
         return int(answer)
     raise OrganizerError(
         f"The size of an embedding must be a whole number of at least 1, not {answer!r}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -207,7 +208,7 @@ def _files(paths: list[Path], submission: Path | None, labels: Path | None) -> t
 def _widths(text: str) -> list[int]:
     """Return the numbers of ``--dims``, in order."""
     numbers = [part.strip() for part in text.split(",")] if text else []
-    if not all(part.isdecimal() and int(part) for part in numbers):
+    if not all(re.fullmatch("0*[1-9][0-9]{0,8}", part) for part in numbers):
         raise OrganizerError(
             f"--dims is {text!r}, not numbers above 0 with commas between them.",
             cure="Write for example --dims 64,128,256.",

@@ -96,6 +96,7 @@ WITHOUT: dict[str, Callable[[], Any]] = {
     "big-endian": lambda: MATRIX.astype(">f4"),
     "objects": lambda: MATRIX.astype(object),
     "half": lambda: MATRIX.astype(np.float16),
+    "bfloat16": lambda: MATRIX.astype(pytest.importorskip("ml_dtypes").bfloat16),
     "columns first": lambda: np.asfortranarray(MATRIX),
     "record array": lambda: np.rec.fromarrays([*MATRIX.T], names=[f"e{number}" for number in range(DIM)]),
     "generator": lambda: (row for row in MATRIX),
@@ -123,6 +124,19 @@ def test_an_array_of_any_library_is_read_by_position(form: str) -> None:
     for labels in (LABELS, (value for value in LABELS), torch_tensor(LABELS[:, None])):
         result = ridge(WITHOUT[form](), labels)
         assert (result.report.embedding_dim, result.to_frame()["score"].min() > 0.9) == (DIM, True)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2"])
+@pytest.mark.parametrize("library", ["torch", "ml_dtypes"])
+def test_small_floats_count_with_their_exact_values(library: str, name: str) -> None:
+    """Scores are those of the same numbers as float32, which holds them exactly."""
+    kind = getattr(pytest.importorskip(library), name)
+    small = (
+        pytest.importorskip("torch").tensor(MATRIX).to(kind) if library == "torch" else MATRIX.astype(kind)
+    )
+    wide = small.float().numpy() if library == "torch" else small.astype(np.float32)
+    assert not np.array_equal(wide, MATRIX.astype(np.float32))
+    assert ridge(small, LABELS).q == ridge([*small], LABELS).q == ridge(wide, LABELS).q
 
 
 def test_masked_values_are_missing() -> None:

@@ -139,6 +139,20 @@ def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
         read_labels(path, "t", "regr")
 
 
+def test_classes_are_sorted_by_their_numbers_however_long_these_are(tmp_path: Path) -> None:
+    """Equal numbers are sorted by how they are written, and names come last; the order does not depend on Python's hashes."""
+    names = ["10", "9", "09", "8" + "0" * 5000, "b", "a"]
+    path = write_csv(tmp_path / "t__multiclass.csv", ["id", "label"], zip(IDS, names * 5, strict=True))
+    task = read_labels(path, "t", "multiclass", None)[0]
+    assert task.classes == ("09", "9", "10", names[3], "a", "b")
+    embeddings = write_csv(
+        tmp_path / "e.csv", ["id", 0], ([name, place % 7] for place, name in enumerate(IDS))
+    )
+    settings = parse_settings({"k_folds": 2, "probe_type": "ridge"})
+    material = read_material(embeddings, read_annotations(path), settings)
+    assert score_run(material, settings).tasks[0].data.classes == task.classes
+
+
 def test_the_type_of_a_task_follows_from_its_name(tmp_path: Path) -> None:
     """Types have their short and their long names in any case; an unknown one is refused; ._ files of macOS are no labels."""
     rows = [[identifier, number % 2] for number, identifier in enumerate(IDS)]

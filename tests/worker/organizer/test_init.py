@@ -123,7 +123,12 @@ def test_wrong_options_get_a_sentence(
 
 def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
     """At a terminal, each wrong answer gets a sentence and the same question; the next commands come last, quoted for a shell."""
-    text = shown("init", str(tmp_path / "a c"), answers="Mine\nmany\n64\na/b\ndev\nlater\n", COLUMNS="200")
+    text = shown(
+        "init",
+        str(tmp_path / "a c"),
+        answers=f"Mine\nmany\n{'9' * 5000}\n64\na/b\ndev\nlater\n",
+        COLUMNS="200",
+    )
     assert "must be a whole number of at least 1, not 'many'" in text
     assert "'a/b' cannot be a phase's codename" in text
     configuration = load(tmp_path / "a c" / "challenge.yaml")

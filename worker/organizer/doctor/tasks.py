@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.inputs.columns import by_number
 from scoring.inputs.limits import MEGABYTE
 from scoring.printable import count_of
 from scoring.randomness import held_out
@@ -264,7 +265,8 @@ def _orders(task: Task) -> Iterator[NDArray[np.float64]]:
     """Yield the ranks of the ids in the orders in which a participant may sort them: by their characters, and by the numbers in them."""
     yield np.arange(len(task.ids), dtype=np.float64)
     natural = [
-        [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)] for name in task.ids
+        [by_number(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
+        for name in task.ids
     ]
     yield np.argsort(sorted(range(len(natural)), key=natural.__getitem__)).astype(np.float64)
 

@@ -13,7 +13,7 @@ from scoring.reference import fold_score
 
 
 class ReferenceEngine(Engine):
-    """Score units with the loop that defines a score; to check the others, because it takes about a hundred times as long."""
+    """Score units with the loop that defines a score; to check the others, because it takes 100 to 700 times as long."""
 
     name = "reference"
 

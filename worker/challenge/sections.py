@@ -186,7 +186,7 @@ class Scoring(Section):
     engine: Literal["local", "ray", "torch", "reference"] = Field(
         "local",
         description="What trains the probes: a compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch (`torch`),"
-        " which can use a GPU, or the plain loop (`reference`) that defines a score and takes about a hundred times as long.",
+        " which can use a GPU, or the plain loop (`reference`) that defines a score and takes 100 to 700 times as long.",
     )
     ray_address: str = Field("auto", description="With `engine: ray`: address of the Ray cluster.")
     at_once: int = Field(

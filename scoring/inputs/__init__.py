@@ -13,5 +13,6 @@ __all__ = [
     "limits",
     "lines",
     "matrix_builder",
+    "sniffing",
     "tables",
 ]

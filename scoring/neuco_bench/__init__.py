@@ -11,5 +11,6 @@ __all__ = [
     "plots",
     "reading",
     "results",
+    "resuming",
     "run",
 ]

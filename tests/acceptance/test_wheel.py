@@ -30,7 +30,10 @@ def test_wheel_holds_everything_and_nothing_else(wheel: Path) -> None:
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
     ]
-    needed += [f"worker/config/{name}" for name in ("challenge.yaml", "demo/digits.npz", "bundle/logo.png")]
+    needed += [
+        f"worker/config/{name}"
+        for name in ("challenge.yaml", "demo/digits.npz", "kin/embeddings.csv", "bundle/logo.png")
+    ]
     assert [name for name in needed if name not in names] == []
     assert any(name.endswith("LICENSE") for name in names)
     assert not [name for name in names if "__pycache__" in name or name.endswith((".pyc", ".secret", ".db"))]

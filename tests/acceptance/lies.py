@@ -85,6 +85,32 @@ def _best_from_the_start(story: Story) -> None:
     story.on_boards = lambda made: [*made, last] if made and made[0].phase == "dev" else made
 
 
+def _from_the_start(story: Story, **rules: Any) -> None:
+    """Let other rules of phase dev hold from the start."""
+    for event in story.of(events.PHASE):
+        if event.fields["phase"] == "dev":
+            event.fields["rules"] = {**event.fields["rules"], **rules}
+
+
+def _facts_of_the_winner(story: Story, *, only_first: bool = False, **facts: Any) -> None:
+    """Change what was seen first of the winner's last submission, in all events or in the first one."""
+    about = [
+        event for event in story.about(story.sent_by("A")[-1]) if event.fields["kind"] == events.SUBMISSION
+    ]
+    for event in about[:1] if only_first else about:
+        event.fields.update(facts)
+
+
+def _late_baseline(story: Story) -> None:
+    """Let the baseline come shortly before the close."""
+    close = story.of(events.PHASE)[-1]
+    [baseline] = {event.fields["submission"] for event in story.of(events.SUBMISSION) if event.fields["own"]}
+    about = story.about(baseline)
+    story.drop(about)
+    for number, event in enumerate(about):
+        story.add(event.fields, close.at - timedelta(minutes=20 - number))
+
+
 def take_off(**changes: Any) -> Tell:
     """Change the facts about the winner's submission at the end."""
     return lambda story: _decide(story, events.SUBMISSION, _facts(story, "A"), **changes)
@@ -493,7 +519,42 @@ LIES: dict[str, Lie] = {
     "a line with too few entries": Lie(_line(entries=[]), "receipts", "receipts.jsonl, line 1: entries: "),
     "another key in a reveal": Lie(_reveal_with(rules={}), "dev: reveal", "reveal.json: rules: is unknown"),
     "a reveal of another phase": Lie(_reveal_with(phase="eval"), "dev: reveal", "phase: is eval"),
+    "an entry from before the first commitment": Lie(
+        lambda story: _facts_of_the_winner(story, at="2001-01-01T00:00:00+00:00", only_first=True),
+        "dev: received",
+        "before the first commitment",
+    ),
+    "an entry that was sent after its score": Lie(
+        lambda story: _facts_of_the_winner(story, submitted_at="2031-01-01T00:00:00+00:00"),
+        "dev: received",
+        "is said to have been sent on 2031",
+    ),
+    "a rule that asks for a phase without a commitment": Lie(
+        lambda story: _from_the_start(story, eligible_if_scored_in="final"),
+        "dev: boards",
+        "ask for a score in phase final, to which there is no commitment",
+    ),
     # disclosed, because the repository cannot contradict them
+    "an entry that was scored and never answered": Lie(
+        lambda story: story.drop(
+            event for event in story.about(story.sent_by("A")[-1]) if event.fields.get("answered")
+        ),
+        words="(scored, not answered; registered on",
+    ),
+    "an entry that was received and never scored": Lie(
+        lambda story: story.drop(story.about(story.sent_by("A")[-1])[1:]),
+        words="(received, not scored; registered on",
+    ),
+    "an entry that was sent long before": Lie(
+        lambda story: _facts_of_the_winner(story, submitted_at="2021-01-01T00:00:00+00:00"),
+        words="were sent earlier than a submission with a lower number",
+    ),
+    "unusual rules from the start": Lie(
+        lambda story: _from_the_start(story, replicates=177), words='rules at the start: selection: "last"'
+    ),
+    "a baseline that comes last": Lie(
+        _late_baseline, words="came as a baseline, after the first ranked entry on"
+    ),
     "the winner is disqualified": Lie(
         take_off(removed="too late"),
         words="of A was disqualified on 2023-09-1",
@@ -549,7 +610,7 @@ LIES: dict[str, Lie] = {
     ),
     "a score that was never registered": Lie(
         lambda story: story.drop([score(story, "A")]),
-        words="has no score on the final tasks",
+        words="(it has no score on the present tasks; registered on",
         receipt="Every phase has been revealed, but your score is in none of them.",
     ),
     "entries lost with a backup": Lie(

@@ -31,7 +31,7 @@ HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
 CADENCE_S = 3600.0
 ANSWERS = {
     "baseline": "counts on the final board without a rank (as a baseline)",
-    "trial": "is a trial by the organizers",
+    "trial": "as a trial of their own: it is on no board",
     "A1": "was run again at EvalAI as submission",
     "A1 again": "does not count: submission",
     "A2": "counts on the final board at rank",
@@ -54,7 +54,7 @@ ANSWERS = {
     "H in eval": "the organizers disqualified its team with all its submissions on",
 }
 """Words of the verdict on each receipt after the end."""
-BELIEVED = {"lost", "lost too"}
+BELIEVED = {"lost", "lost too", "trial"}
 REASONS = (
     "(a wrong label)",
     "(announced on 1 June)",
@@ -308,9 +308,10 @@ def test_an_honest_challenge_is_never_contradicted(
             assert words in answer.sentence, name
             assert answer.status is (Status.BELIEVED if name in BELIEVED else Status.CONSISTENT), name
         last = challenge.clones[-1]
-        (listed,) = [
+        began, listed = [
             verdict for verdict in verdicts(last) if (verdict.phase, verdict.check) == ("dev", "decisions")
         ]
+        assert began.sentence.startswith("Its rules at the start: selection: ")
         assert all(reason in listed.sentence for reason in REASONS)
         readme = last.files["README.md"].decode()
         assert all(

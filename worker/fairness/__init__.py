@@ -11,6 +11,7 @@ __all__ = [
     "id_lists",
     "manifests",
     "membership",
+    "places",
     "receipts",
     "recording",
     "register",

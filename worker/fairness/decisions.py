@@ -98,6 +98,13 @@ def _close(earlier: PhaseEvent, later: PhaseEvent) -> str:
 
 def _entries(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision]:
     renamed: dict[tuple[str, str], Decision] = {}
+    ranked = [
+        event.at
+        for entry in entries
+        for event in replay.registered[entry].events
+        if event.answered and not event.own
+    ]
+    first_ranked = min(ranked, default=None)
     for entry, history in replay.registered.items():
         for earlier, later in pairwise([None, *history.events]):
             if later is None:
@@ -106,6 +113,16 @@ def _entries(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision
             team, name = _team(later), f"submission {later.submission} of {_team(later)}"
             for text, reason in _moved(replay, earlier, later):
                 yield about(DecisionKind.ENTRY, f"{name} {text}", reason)
+            if (
+                first_ranked is not None
+                and first_ranked < later.at
+                and _joins_as_a_baseline(replay, earlier, later)
+            ):
+                yield about(
+                    DecisionKind.ENTRY,
+                    f"{name} came as a baseline, after the first ranked entry",
+                    later.reason,
+                )
             before = team if earlier is None else _team(earlier)
             if before != team and entry in entries:
                 text = f"team {before} is now called {team}"
@@ -153,6 +170,15 @@ def _moved(
         return
     if membership.is_baseline(later, rules) and not membership.is_baseline(earlier, rules):
         yield "became a baseline", later.reason
+
+
+def _joins_as_a_baseline(
+    replay: PhaseReplay, earlier: SubmissionEvent | None, later: SubmissionEvent
+) -> bool:
+    """Return whether a baseline gets its answer, and with it a place on the board."""
+    rules = replay.rules(later.at)
+    had_place = earlier is not None and earlier.answered
+    return rules is not None and later.answered and not had_place and membership.is_baseline(later, rules)
 
 
 def _kept_off(replay: PhaseReplay, facts: SubmissionEvent) -> str | None:

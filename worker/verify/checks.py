@@ -28,7 +28,8 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | No
     "decisions": decisions,
     "register": registered.in_the_log,
     "facts": facts.belong,
-    "unscored": facts.unscored,
+    "received": facts.received,
+    "open": facts.unanswered,
     "private": registered.private,
     "beacon": drawn,
 }

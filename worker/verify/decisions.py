@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import takewhile
@@ -20,16 +21,22 @@ from worker.verify.timeline import SLACK
 from worker.verify.verdict import Verdict, believed, consistent, not_revealed, require
 
 
-def decisions(phase: RevealedPhase) -> Verdict:
-    """Report the organizers' decisions: rules, tasks, removals, the close."""
+def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
+    """Report the rules at the start, and the organizers' decisions since: rules, tasks, removals, late baselines, the close."""
+    first = phase.replay.decisions.events[0]
+    rules = ", ".join(
+        f"{name}: {json.dumps(value)}" for name, value in first.rules.model_dump(mode="json").items()
+    )
+    yield consistent(f"its rules at the start: {rules}")
     sentences = []
     for decision in decided(phase.replay):
         changed = "" if decision.kind is DecisionKind.OTHER else effect(phase, decision.at)
         sentences.append(f"{decision.text} on {minute(decision.at)}{because(decision.reason)}{changed}")
     sentences += _after_the_close(phase.replay)
     if not sentences:
-        return consistent("its rules never changed, and no entry was taken off the board")
-    return consistent(f"decisions by the organizers: {'; '.join(sentences)}")
+        yield consistent("its rules never changed, and no entry was taken off the board")
+        return
+    yield consistent(f"decisions by the organizers: {'; '.join(sentences)}")
 
 
 def because(reason: str) -> str:

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 
+from leaderboard.rendering import display_name
 from scoring.engines import TOLERANCE
-from scoring.printable import all_of
+from scoring.printable import all_of, count_of, name_some
 from scoring.protocol import ids_hash
 from scoring.tasks import TaskType
-from worker.fairness import membership
 from worker.fairness.decisions import minute
 from worker.fairness.events import ScoreEvent
 from worker.fairness.membership import ShownValue
+from worker.fairness.places import Place, places
 from worker.verify.revealed import RevealedPhase
 from worker.verify.timeline import CLOCK_SLACK
 from worker.verify.verdict import Fault, Verdict, believed, consistent, require
 
+CLOCKS_APART = timedelta(hours=2)  # by which the clocks of EvalAI and of the worker may differ
+NAMED = 20  # open entries that are listed
 FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as first seen; these never change
 ONCE_KNOWN = ("file", "content")
 # a score repeats these as they were when it was registered
@@ -194,18 +199,55 @@ def largest_difference(computed: Sequence[float], published: Sequence[float]) ->
     return float(np.nanmax(np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs)), initial=0.0))
 
 
-def unscored(phase: RevealedPhase) -> Verdict | None:
-    """Report the submissions that would count in the end if they had scores on the final tasks; None if there are none."""
-    replay = phase.replay
-    rules = replay.decisions.events[-1].rules
-    without = [
-        str(history.events[-1].submission)
-        for entry, history in replay.submissions.items()
-        if membership.kept_off(history.events[-1], rules) is None and replay.score(entry, replay.end) is None
+def received(phase: RevealedPhase) -> Iterator[Verdict]:
+    """Check when open entries were received: after the first commitment, and not before they were sent.
+
+    EvalAI gives numbers and times together, so times that run against the numbers are told: they decide which submission is a team's last.
+    """
+    begun = phase.repository.commitments[0].made_at
+    sent: list[tuple[int, datetime]] = []
+    for history in phase.replay.submissions.values():
+        first = history.events[0]
+        require(
+            first.at >= begun - CLOCK_SLACK,
+            f"submission {first.submission} was registered on {minute(first.at)}, before the first commitment",
+        )
+        if first.submitted_at is not None:
+            require(
+                first.submitted_at <= first.at + CLOCKS_APART,
+                f"submission {first.submission} was registered on {minute(first.at)}, but is said to have been sent on"
+                f" {minute(first.submitted_at)}",
+            )
+            sent.append((first.submission, first.submitted_at))
+    sent.sort()
+    backward = [
+        f"submission {later} ({minute(then)}) after submission {earlier} ({minute(before)})"
+        for (earlier, before), (later, then) in pairwise(sent)
+        if then < before - CLOCK_SLACK
     ]
-    if not without:
+    if backward:
+        yield believed(
+            f"by the times that are registered, these were sent earlier than a submission with a lower number: {name_some(backward)}. Which"
+            " submission of a team was the last is decided by these times, and has to be taken on trust"
+        )
+
+
+def unanswered(phase: RevealedPhase) -> Verdict | None:
+    """List the open entries: received or scored, and not answered; None if there are none."""
+    replay = phase.replay
+    listed = []
+    for entry, placed in places(replay, replay.end).items():
+        if placed.place is not Place.OPEN:
+            continue
+        first = replay.submissions[entry].events[0]
+        days = (phase.revealed_at - first.at).total_seconds() / 86_400
+        listed.append(
+            f"submission {first.submission} of {display_name(first.team or '')} ({placed.why}; registered on {minute(first.at)},"
+            f" {days:.1f} days before the reveal)"
+        )
+    if not listed:
         return None
     return believed(
-        f"submission {', '.join(without)} has no score on the final tasks and is on no board; that it could not be scored is taken on"
-        " trust"
+        f"{count_of(len(listed), 'entry is', 'entries are')} open, so on no board: {name_some(listed, NAMED)}. That nothing else kept"
+        f" {'it' if len(listed) == 1 else 'them'} back is taken on trust"
     )

@@ -134,6 +134,8 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
     """Compare the published history with the boards of the replay, and check that no later board is missing."""
     replay, moments = phase.replay, phase.document.boards
     if (needed := replay.unknown_phase) is not None:
+        committed = needed in phase.repository.phases
+        require(committed, f"its rules ask for a score in phase {needed}, to which there is no commitment")
         return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
     require(moments == sorted(set(moments)), "the times of its boards are not in order")
     lines = history_lines(phase.site(phase.boards))

@@ -63,7 +63,9 @@ QUESTIONS = (
     Question(
         text="Is everybody on the board who should be?",
         yes="Every board follows from the events that were registered, and each of them is in the public log.",
-        checks=frozenset(("receipts", "register", "private", "unscored", "boards", "names", "reveal")),
+        checks=frozenset(
+            ("receipts", "register", "private", "received", "open", "boards", "names", "reveal")
+        ),
     ),
     Question(
         text="Are the scores true?",

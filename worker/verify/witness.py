@@ -186,14 +186,31 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
         )
         return counting(phase, event.entry)
     # The rest of a closed score opens with its owner's nonce: it must be private, or the organizers' own.
-    if _is_true(opening, "own", bytes.fromhex(receipt.nonce)):
-        return consistent("your submission is a trial by the organizers: it is on no board")
+    nonce = bytes.fromhex(receipt.nonce)
+    if _is(opening, "own", True, nonce):
+        teams = {
+            facts.team_key: facts.team
+            for history in phase.replay.submissions.values()
+            for facts in history.events
+            if not facts.own
+        }
+        rival = [name for key, name in teams.items() if _is(opening, "team_key", key, nonce)]
+        require(
+            not rival,
+            f"your submission was registered as a trial by the organizers, although team {', '.join(map(str, rival))} sent it, which has"
+            " submissions of its own",
+        )
+        return believed(
+            "the organizers have registered your submission as a trial of their own: it is on no board. If you are not one of them, that is"
+            " false, and this receipt proves that they answered you"
+        )
     require(
-        not _is_true(opening, "public_at_first", bytes.fromhex(receipt.nonce)),
+        not _is(opening, "public_at_first", True, nonce),
         "your submission was public when it was scored, but was revealed as private",
     )
     return consistent("your submission is private, and was revealed as private: it is on no board")
 
 
-def _is_true(opening: Mapping[str, Any], field: str, nonce: bytes) -> bool:
-    return bool(opening["hidden"].get(field) == events.field_hash(field, True, events.salt(nonce, field)))
+def _is(opening: Mapping[str, Any], field: str, value: object, nonce: bytes) -> bool:
+    """Return whether a hidden field of an opening has a value."""
+    return bool(opening["hidden"].get(field) == events.field_hash(field, value, events.salt(nonce, field)))

@@ -5,7 +5,7 @@ from leaderboard.rendering.documents import HistoryLine, PhaseDocument, Row, pri
 from leaderboard.rendering.files import BEGIN, END, render
 from leaderboard.rendering.history import history_lines, unrecorded, update_history
 from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown, names_alike
-from leaderboard.rendering.reading import read_site
+from leaderboard.rendering.reading import each_board, read_site
 from leaderboard.rendering.rows import public_rows, rank_changes
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "csv_cell",
     "csv_text",
     "display_name",
+    "each_board",
     "history_lines",
     "markdown",
     "names_alike",

@@ -7,7 +7,7 @@ word of the page that differs was not made by the worker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -35,7 +35,11 @@ def read_site(document: PhaseDocument, lines: Sequence[HistoryLine]) -> PhaseSit
     Raises:
         ValueError, LookupError: If the history and the JSON do not belong together.
     """
-    history = _boards(lines, document.sequence)
+    history: list[Board] = []
+    for board in each_board(lines):
+        del history[board.sequence - 1 :]
+        history.append(board)
+    del history[document.sequence :]
     if history:
         history[-1] = _completed(history[-1], document)
     waiting = document.waiting
@@ -67,8 +71,8 @@ def read_site(document: PhaseDocument, lines: Sequence[HistoryLine]) -> PhaseSit
     )
 
 
-def _boards(lines: Sequence[HistoryLine], newest: int) -> list[Board]:
-    """Return the boards of a history up to one.
+def each_board(lines: Iterable[HistoryLine]) -> Iterator[Board]:
+    """Yield the boards of one phase's history; their rows have the values that were shown, and no groups.
 
     A state that was restored from a backup goes on after an older board, so its lines take the place of later ones.
     """
@@ -91,7 +95,7 @@ def _boards(lines: Sequence[HistoryLine], newest: int) -> list[Board]:
                 figures=None,
             )
         )
-    return boards[:newest]
+        yield boards[-1]
 
 
 def _standing(row: HistoryRow) -> Standing:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -285,3 +288,82 @@ def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path)
     all_verdicts = list(submission_verdicts(repository, file, engine="default"))
     assert [verdict.status for verdict in all_verdicts] == [Status.RECOMPUTED, Status.BELIEVED]
     assert all("cannot be recomputed" in verdict.sentence for verdict in (labels["eval"], all_verdicts[1]))
+
+
+def _document(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
+    """Return what changes the JSON of phase dev before it is committed."""
+
+    def files(before: dict[str, bytes]) -> dict[str, bytes]:
+        document = json.loads(before["leaderboard/dev.json"])
+        change(document)
+        text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        return {**before, "leaderboard/dev.json": text.encode()}
+
+    return files
+
+
+def _swap_teams(document: dict[str, Any]) -> None:
+    first, second = document["entries"][:2]
+    first["team"], second["team"] = second["team"], first["team"]
+
+
+EARLIER = {
+    "two names were swapped": (_document(_swap_teams), "differs from the history in row 1"),
+    "a row was missing": (
+        _document(lambda document: document["entries"].pop()),
+        "other rows than in the history",
+    ),
+    "another value": (
+        _document(lambda document: document["entries"][0].update(q_mean=99.0)),
+        "differs from the history in row 1",
+    ),
+    "another number": (_document(lambda document: document.update(sequence=77)), "is not in the history"),
+    "no number": (_document(lambda document: document.update(sequence=0)), "no place in the history"),
+    "other rules": (
+        _document(lambda document: document["rules"].update(selection="best")),
+        "states other rules than those that were registered then",
+    ),
+    "another dimension": (
+        _document(lambda document: document["terms"].update(embedding_dim=7)),
+        "to which there is no commitment",
+    ),
+    "another id list": (
+        lambda files: {**files, "ids/dev.txt": b"img_1\nimg_2\n"},
+        "is not one committed to",
+    ),
+}
+"""What was signed in an earlier commit and put right in the last one, with the words that contradict it."""
+
+
+@pytest.mark.parametrize("name", EARLIER)
+def test_what_was_put_right_at_the_end_is_found(story: Story, tmp_path: Path, name: str) -> None:
+    """For a while, the challenge signed something else than what follows; its newest commit is honest."""
+    forge, words = EARLIER[name]
+    repository = Git(tmp_path / "board", story.signer)
+    repository.push(story.publish(story.log[0]))
+    story.on_files = forge
+    repository.push(story.publish(story.log[-4]))
+    story.on_files = dict
+    repository.push(story.publish())
+    with repository.checked() as public:
+        wrong = [verdict for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED]
+    assert {named(verdict) for verdict in wrong} == {"dev: earlier"}
+    assert words in wrong[0].sentence
+
+
+def test_another_deadline_before_is_told(story: Story, tmp_path: Path) -> None:
+    """Deadlines are the organizers' own words, so a change is told and contradicts nothing."""
+    repository = Git(tmp_path / "board", story.signer)
+    for number, day in ((-5, "01"), (-4, "09")):
+        ends_at = f"2024-01-{day}T00:00:00Z"
+        story.on_files = _document(
+            lambda document, ends_at=ends_at: document["terms"].update(ends_at=ends_at)
+        )
+        repository.push(story.publish(story.log[number]))
+    story.on_files = dict
+    repository.push(story.publish())
+    with repository.checked() as public:
+        all_verdicts = list(verdicts(public))
+    assert [verdict for verdict in all_verdicts if verdict.status is Status.CONTRADICTED] == []
+    told = [verdict.sentence for verdict in all_verdicts if verdict.check == "earlier"]
+    assert any("ends_at from 2024-01-01" in sentence for sentence in told)

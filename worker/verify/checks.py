@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from worker.verify import facts, opening, registered, timeline
+from worker.verify import earlier, facts, opening, registered, timeline
 from worker.verify.decisions import decisions
 from worker.verify.drawn import drawn
 from worker.verify.pages import page
@@ -54,6 +54,9 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
         yield from judged("register", registered.nothing_left_out, repository, reveals.phases.values())
     for name in repository.phases:
         yield from judged("ids", opening.id_list, repository, name, phase=name)
+        yield from judged(
+            "earlier", earlier.documents, repository, name, reveals.phases.get(name), phase=name
+        )
         for check, look in _CHECKS.items() if name in reveals.phases else ():
             yield from judged(check, look, reveals.phases[name], phase=name)
         if name not in reveals.phases:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from worker.verify.commits import (
     is_own,
     is_served,
     newest,
+    versions_in,
     walk,
 )
 
@@ -81,6 +82,15 @@ def contents_in(folder: Path) -> Contents:
     return part
 
 
+Versions = Callable[[str], Iterable[tuple[Step, bytes]]]
+"""Returns the distinct versions of a file in the challenge's commits, oldest first, each with the first commit that has it."""
+
+
+def no_versions(_path: str) -> Iterable[tuple[Step, bytes]]:
+    """Return that there are no earlier commits."""
+    return ()
+
+
 def no_contents(_name: str) -> bytes:
     """Return that no published content is here."""
     return b""
@@ -130,6 +140,7 @@ class PublicRepository:
         history: The history; None for a plain folder.
         strangers: Files that a worker does not publish, which are not read.
         contents: The published contents in the commit that `reveal/files.json` names; usable while the repository is open.
+        versions: The versions of a file in the challenge's commits; usable while the repository is open.
     """
 
     files: Mapping[str, bytes]
@@ -139,6 +150,7 @@ class PublicRepository:
     history: History | None = None
     strangers: tuple[str, ...] = ()
     contents: Contents = field(default=no_contents)
+    versions: Versions = field(default=no_versions)
 
     @cached_property
     def key(self) -> str | None:
@@ -276,7 +288,17 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
         ),
         strangers=strangers,
         contents=_contents(repository, files.get(FILES_PATH)),
+        versions=partial(_versions, repository, own),
     )
+
+
+def _versions(repository: Repository, own: Sequence[Step], path: str) -> Iterator[tuple[Step, bytes]]:
+    seen: set[Blob] = set()
+    names = [step.commit for step in own]
+    for step, files in zip(own, versions_in(repository, names, [path]), strict=True):
+        if path in files and files[path] not in seen:
+            seen.add(files[path])
+            yield step, repository.content(files[path].name)
 
 
 def _contents(repository: Repository, document: bytes | None) -> Contents:

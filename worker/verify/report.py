@@ -75,7 +75,7 @@ QUESTIONS = (
     Question(
         text="Is what I see what was computed?",
         yes="The published pages are those that follow from the boards.",
-        checks=frozenset(("page", "words")),
+        checks=frozenset(("page", "words", "earlier")),
     ),
     Question(
         text="Has anybody else changed this?",
@@ -87,7 +87,7 @@ ALWAYS = (
     "What only EvalAI knows: who sent each submission and when, whether it was public, and whether one is missing from the register.",
     "The organizers' clocks were right, and this history was published during the challenge. A receipt or a clone from that time can"
     " contradict it (--receipt, --against).",
-    "The tie groups and intervals of all boards but the last.",
+    "The tie groups and intervals of all boards but the last, and the pages of earlier commits.",
 )
 """What cannot be proved in any challenge; docs/fairness.md has the same sentences."""
 TRUST = {

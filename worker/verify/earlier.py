@@ -1,0 +1,128 @@
+"""Earlier versions: what the challenge signed before follows too, so that nothing can be shown for weeks and put right at the end.
+
+Bytes are compared for the newest commit only. Of every earlier version of a phase's JSON, the rows are those of its board in the history,
+and the rules are those that were registered then; every id list is one that was committed to. HTML, README and figures of earlier commits
+are taken on trust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from itertools import pairwise
+from operator import attrgetter
+
+from leaderboard import Board, Terms
+from leaderboard.rendering import PhaseDocument, each_board
+from scoring.printable import count_of, name_some
+from scoring.protocol import ids_hash
+from worker.fairness import id_lists
+from worker.fairness.documents import Malformed, read
+from worker.participant.challenge import list_path
+from worker.verify.commits import Step
+from worker.verify.public import PublicRepository
+from worker.verify.revealed import RevealedPhase, each_line
+from worker.verify.verdict import Verdict, believed, consistent, require
+
+ROW = attrgetter("team", "q_mean", "move", "move_kind", "baseline", "eligible", "submission", "submissions")
+"""What the history tells of a row besides its ranks."""
+
+
+def documents(repository: PublicRepository, name: str, phase: RevealedPhase | None) -> Iterator[Verdict]:
+    """Compare each version of a phase's JSON that the challenge has signed with the history, the register and the commitments.
+
+    Args:
+        repository: The public files.
+        name: Codename.
+        phase: The phase, if it is revealed.
+    """
+    boards = {
+        (board.sequence, board.made_at): board
+        for board in each_board(line for line, _ in each_line(repository) if line.phase == name)
+    }
+    path, number, stated, unread = f"leaderboard/{name}.json", 0, dict[Terms, Step](), list[str]()
+    for step, content in repository.versions(path):
+        try:
+            document = read(PhaseDocument, content, path)
+        except Malformed:
+            unread.append(str(step))
+            continue
+        where = f"the board {document.sequence} that {step} showed"
+        if document.sequence and document.made_at is not None:
+            board = boards.get((document.sequence, document.made_at))
+            require(board is not None, f"{where} is not in the history")
+            _compare_rows(document, board, where) if board is not None else None
+        else:
+            require(not document.entries, f"{where} has entries, but no place in the history")
+        if phase is not None:
+            _compare_rules(document, phase, boards, where)
+        if document.terms is not None:
+            stated.setdefault(document.terms, step)
+        number += 1
+    dimensions = {
+        entry.phases[name].embedding_dim for entry in repository.commitments if name in entry.phases
+    }
+    for terms, step in stated.items():
+        require(
+            terms.embedding_dim in dimensions,
+            f"{step} asked for {count_of(terms.embedding_dim, 'number')} per id, to which there is no commitment",
+        )
+    for step, content in repository.versions(list_path(name)):
+        committed = {entry.phases[name].ids_hash for entry in repository.commitments if name in entry.phases}
+        require(
+            ids_hash(id_lists.read(content)) in committed, f"the id list in {step} is not one committed to"
+        )
+    if number:
+        yield consistent(
+            f"what the challenge signed earlier follows from the history ({count_of(number, 'version')})"
+        )
+    if unread:
+        yield believed(
+            f"{path} has another form than this version's, and was not compared, in {name_some(unread)}"
+        )
+    if changes := [change for pair in pairwise(stated.items()) if (change := _changes(*pair))]:
+        yield believed(
+            f"deadline or limits, which are the organizers' words, were stated otherwise before: {name_some(changes)}"
+        )
+
+
+def _compare_rows(document: PhaseDocument, board: Board, where: str) -> None:
+    """Compare the rows of a document with those of its board."""
+    require(len(document.entries) == len(board.standings), f"{where} has other rows than in the history")
+    for place, (row, standing) in enumerate(zip(document.entries, board.standings, strict=True), 1):
+        ranks = row.rank or row.position, row.rank_by_mean or row.position
+        same = (row.position, *ranks) == (place, standing.rank, standing.rank_by_mean)
+        require(
+            same and ROW(row) == ROW(standing),
+            f"{where} differs from the history in row {place}, “{row.team}”",
+        )
+
+
+def _compare_rules(
+    document: PhaseDocument,
+    phase: RevealedPhase,
+    boards: Mapping[tuple[int, datetime], Board],
+    where: str,
+) -> None:
+    """Check that the stated rules were registered at some time from this board to the next one."""
+    decisions = phase.replay.decisions
+    begins = document.made_at or decisions.moments[0]
+    ends = min((at for _, at in boards if at > begins), default=None)
+    in_force = [decisions.at(begins), *(event for event in decisions.events if event.at > begins)]
+    possible = [event for event in in_force if event is not None and (ends is None or event.at <= ends)]
+    require(
+        any(event.rules == document.rules for event in possible) or phase.replay.restored_at is not None,
+        f"{where} states other rules than those that were registered then",
+    )
+
+
+def _changes(earlier: tuple[Terms, Step], later: tuple[Terms, Step]) -> str:
+    """Return which limits changed, from what to what, and with which commit."""
+    before, after = asdict(earlier[0]), asdict(later[0])
+    words = [
+        f"{name} from {before[name]} to {after[name]}"
+        for name in ("ends_at", "per_day", "per_month", "in_all")
+        if before[name] != after[name] and before[name] is not None
+    ]
+    return f"{', '.join(words)} ({later[1]})" if words else ""

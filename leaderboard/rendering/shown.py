@@ -102,14 +102,14 @@ def shown_phases(site: Site) -> tuple[ShownPhase, ...]:
     """Return the content of a site's phases."""
     shown = []
     for phase in site.phases:
-        document = _document(site, phase)
+        document = phase_document(site, phase)
         board = phase.history[-1] if phase.history and phase.history[-1].standings else None
         chart = evolution(phase.history, document.entries) if board else None
         shown.append(ShownPhase(site=phase, document=document, rules=rule_lines(document), evolution=chart))
     return tuple(shown)
 
 
-def _document(site: Site, phase: PhaseSite) -> PhaseDocument:
+def phase_document(site: Site, phase: PhaseSite) -> PhaseDocument:
     """Return what is published of a phase."""
     board = phase.history[-1] if phase.history and phase.history[-1].standings else None
     decisions = published_decisions(phase)

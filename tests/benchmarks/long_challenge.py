@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard import Board, PhaseSite, Site
+from leaderboard import Board, PhaseSite, Site, Terms
 from leaderboard.git import with_signature
 from leaderboard.ranking import append_board, next_board
 from leaderboard.rendering import render, update_history
+from leaderboard.rendering.shown import phase_document
 from scoring.metrics import mean_quality, quality, shown
 from scoring.protocol import Protocol, ids_hash
 from scoring.randomness import phase_key, secret_commitment
@@ -90,7 +91,15 @@ def make_repository(folder: Path, size: Size) -> Path:
     history = tuple(story.boards)
     site = Site(
         title=TITLE,
-        phases=(PhaseSite(codename=PHASE, rules=record.rules, history=history, revealed=True),),
+        phases=(
+            PhaseSite(
+                codename=PHASE,
+                rules=record.rules,
+                history=history,
+                revealed=True,
+                terms=Terms(embedding_dim=record.protocol.embedding_dim),
+            ),
+        ),
         committed=True,
     )
     reveal = {
@@ -111,7 +120,7 @@ def make_repository(folder: Path, size: Size) -> Path:
     ) as importer:
         assert importer.stdin is not None
         listed = (json.dumps([public], indent=1) + "\n").encode()
-        for piece in _commits(story, history_lines, listed, rendered):
+        for piece in _commits(story, history_lines, listed, rendered, site):
             importer.stdin.write(piece)
     assert importer.returncode == 0
     _sign(bare)
@@ -135,7 +144,7 @@ def _sign(bare: Path) -> None:
 
 
 def _commits(
-    story: Story, history: Sequence[bytes], listed: bytes, rendered: Mapping[str, bytes]
+    story: Story, history: Sequence[bytes], listed: bytes, rendered: Mapping[str, bytes], site: Site
 ) -> Iterator[bytes]:
     """Yield the input of ``git fast-import``: a commit for each board."""
     number = len(story.boards)
@@ -144,7 +153,10 @@ def _commits(
         for version_ in range(1, number + 1):
             yield _blob(first + version_, b"".join(pieces[:version_]))
     for version_, board in enumerate(story.boards, 1):
-        files = {commitments.PATH: listed, **(rendered if version_ == number else {})}
+        [phase] = site.phases
+        then = replace(phase, history=phase.history[:version_], revealed=False)
+        document = {f"leaderboard/{PHASE}.json": phase_document(site, then).to_bytes()}
+        files = {commitments.PATH: listed, **document, **(rendered if version_ == number else {})}
         marked = {receipts.PATH: version_, HISTORY: number + version_}
         yield _commit(marked, files, board.made_at)
 

@@ -81,11 +81,11 @@ class BareClone:
     def _fetch(self, *, depth: int) -> None:
         self._remotely("fetch", f"--depth={depth}", *FETCH, self._git.remote.url, f"+{self._ref}:{TIP}")
 
-    def newest_own(self, last: str, tip: str | None, sign: Sign) -> tuple[str | None, bool]:
+    def newest_own(self, last: str | None, tip: str | None, sign: Sign) -> tuple[str | None, bool]:
         """Return our newest commit, and whether the branch still contains the one that was pushed last.
 
         Args:
-            last: The commit that was pushed last.
+            last: The commit that was pushed last; None if none was, as far as is known.
             tip: The tip of the branch.
             sign: Recognizes commits that were pushed after it, before the push was recorded.
 
@@ -95,16 +95,17 @@ class BareClone:
         for depth in (NEAR, DEEP) if tip is not None else ():
             self._fetch(depth=depth)
             below = self._commits(str(tip))
-            if last in below:
-                newer = self._commits("--ancestry-path", f"{last}..{tip}")
+            if last is None or last in below:
+                newer = below if last is None else self._commits("--ancestry-path", f"{last}..{tip}")
                 for commit, content in zip(newer, self._objects(newer), strict=True):
                     payload, signature = without_signature(content)
                     if signature == sign(payload):
                         return commit, True
-                return last, True
+                if last is not None:
+                    return last, True
             if len(below) < depth:  # the whole branch is here
                 break
-        return last if self._holds(last) else None, False
+        return last if last is not None and self._holds(last) else None, last is None
 
     def _commits(self, *which: str) -> list[str]:
         return self._git.run("rev-list", *which, "--", clone=self.path).decode().split()

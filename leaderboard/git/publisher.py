@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from leaderboard.git.clone import NEXT, BareClone, Sign
 from leaderboard.git.process import GitProcess, PublisherSettings
@@ -26,6 +28,8 @@ Render = Callable[[Files, Files], Files]
 """Returns the new files, from the files in the branch and those in our last commit."""
 Message = Callable[[Files, Files], str]
 """Returns a commit's message, from the files in the branch and the new files."""
+
+Result = TypeVar("Result")
 
 # The files that are passed to ``render``.
 README = "README.md"
@@ -51,6 +55,25 @@ class Published:
     changed: bool
     others: str = ""
     rewritten: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """The branch as it was fetched.
+
+    Attributes:
+        tip: Its tip; None if there is no branch.
+        own: Our newest commit in it, or the one that was pushed last; None if there is neither.
+        contained: Whether the branch contains the commit that was pushed last.
+        existing: The files at the tip.
+        published: The files in our newest commit.
+    """
+
+    tip: str | None
+    own: str | None
+    contained: bool
+    existing: Files
+    published: Files
 
 
 class Publisher:
@@ -93,17 +116,29 @@ class Publisher:
 
         ``render`` gets the tip's ``OWN_FILES`` and leaderboard/, and the same files as we pushed them last. It returns path → content
         of the new files. Everything else in ``folders`` is removed, and all other files stay. It is called again if the tip moves, so it
-        must be pure. An exception from it ends the attempt. ``last`` is the commit that was pushed last; without it, nobody else's changes
-        are known.
+        must be pure. An exception from it ends the attempt. ``last`` is the commit that was pushed last; without it, our newest commit in
+        the branch counts as that.
 
         Raises:
             OrganizerError: The credentials were refused, the repository was not found, or the branch is protected.
             InfrastructureError: The remote is unreachable, too slow or locked, or others push during every attempt.
             Cancelled: :meth:`stop` was called.
         """
+        return self._repeated(partial(self._publish_once, render, message, sign, last, folders))
+
+    def look(self, *, sign: Sign, last: str | None = None) -> tuple[Files, Files]:
+        """Return the files that :meth:`publish` would pass to ``render`` now.
+
+        Raises:
+            OrganizerError, InfrastructureError: As :meth:`publish`.
+        """
+        seen = self._repeated(partial(self._look, sign, last))
+        return seen.existing, seen.published
+
+    def _repeated(self, attempt: Callable[[], Result]) -> Result:
         for _ in range(ATTEMPTS):
             try:
-                return self._publish_once(render, message, sign, last, folders)
+                return attempt()
             except TipMoved:
                 failure = _busy(self._git.remote.lock(self._settings.branch))
             except CloneDamaged as error:
@@ -146,6 +181,13 @@ class Publisher:
         """Kill the running git process, from another thread; :meth:`publish` then raises Cancelled."""
         self._git.stop()
 
+    def _look(self, sign: Sign, last: str | None) -> _Seen:
+        tip, _ = self._clone.fetch()
+        own, contained = (tip, True) if last == tip else self._clone.newest_own(last, tip, sign)
+        existing = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
+        published = existing if own == tip else self._clone.files(own, OWN_FILES, RELEVANT_FOLDERS)
+        return _Seen(tip=tip, own=own, contained=contained, existing=existing, published=published)
+
     def _publish_once(
         self,
         render: Render,
@@ -154,14 +196,10 @@ class Publisher:
         last: str | None,
         folders: Collection[str],
     ) -> Published:
-        tip, _ = self._clone.fetch()
-        own, contained = tip, True
-        if last not in (None, tip):
-            own, contained = self._clone.newest_own(str(last), tip, sign)
-        existing = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
-        published = existing if own == tip else self._clone.files(own, OWN_FILES, RELEVANT_FOLDERS)
-        files = render(existing, published)
-        changed = self._clone.changed(str(own), str(tip)) if contained and own != tip else ()
+        seen = self._look(sign, last)
+        tip, own, existing = seen.tip, seen.own, seen.existing
+        files = render(existing, seen.published)
+        changed = self._clone.changed(own, str(tip)) if seen.contained and own not in (None, tip) else ()
         # Only the names at the top, because there may be any number of strange files.
         overwritten = {top for path in changed if (top := path.partition("/")[0]) in folders or path in files}
         restored = sorted(overwritten - {README})  # the text around the board in README.md is the organizers'
@@ -169,7 +207,7 @@ class Publisher:
             commit=tip or "",
             changed=False,
             others=self._clone.authors(str(own), str(tip), restored) if restored else "",
-            rewritten=not contained,
+            rewritten=not seen.contained,
         )
         others = tuple(path for path in files if path not in existing)
         standing = {**existing, **self._clone.files(tip, others, ())}

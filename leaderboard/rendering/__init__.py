@@ -3,7 +3,14 @@
 from leaderboard.rendering.assets import templates
 from leaderboard.rendering.documents import HistoryLine, PhaseDocument, Row, printed
 from leaderboard.rendering.files import BEGIN, END, render
-from leaderboard.rendering.history import history_lines, unrecorded, update_history
+from leaderboard.rendering.history import (
+    BoardName,
+    board_name,
+    history_lines,
+    recorded_boards,
+    unrecorded,
+    update_history,
+)
 from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown, names_alike
 from leaderboard.rendering.reading import each_board, read_site
 from leaderboard.rendering.rows import public_rows, rank_changes
@@ -11,9 +18,11 @@ from leaderboard.rendering.rows import public_rows, rank_changes
 __all__ = [
     "BEGIN",
     "END",
+    "BoardName",
     "HistoryLine",
     "PhaseDocument",
     "Row",
+    "board_name",
     "csv_cell",
     "csv_text",
     "display_name",
@@ -25,6 +34,7 @@ __all__ = [
     "public_rows",
     "rank_changes",
     "read_site",
+    "recorded_boards",
     "render",
     "templates",
     "unrecorded",

@@ -24,6 +24,10 @@ _OURS = re.compile(
 )
 
 
+BoardName = tuple[str, int, str]
+"""Phase, sequence and time of a board."""
+
+
 def update_history(existing: bytes | None, site: Site) -> bytes:
     """Return the history with the lines of new boards appended.
 
@@ -33,7 +37,7 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
     kept = existing or b""
     if kept and not kept.endswith(b"\n"):
         kept += b"\n"
-    recorded = _recorded(kept)
+    recorded = recorded_boards(kept)
     fresh = sorted(
         (stamp(board.made_at), place, board.sequence, line)
         for place, phase in enumerate(site.phases)
@@ -44,31 +48,32 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
 
 def unrecorded(existing: bytes | None, site: Site) -> tuple[Board, ...]:
     """Return the boards of a site that are not in a history yet, and which the next push publishes."""
-    recorded = _recorded(existing or b"")
+    recorded = recorded_boards(existing or b"")
     return tuple(
-        board
-        for phase in site.phases
-        for board in phase.history
-        if (phase.codename, board.sequence, stamp(board.made_at)) not in recorded
+        board for phase in site.phases for board in phase.history if board_name(board) not in recorded
     )
 
 
-def _recorded(history: bytes) -> set[tuple[str, int, str]]:
+def board_name(board: Board) -> BoardName:
+    """Return by what a board is known in the history."""
+    return board.phase, board.sequence, stamp(board.made_at)
+
+
+def recorded_boards(history: bytes) -> set[BoardName]:
+    """Return the boards that have a line in a history."""
     return {
         (phase.decode(), int(sequence), made_at.decode())
         for phase, sequence, made_at in _OURS.findall(history)
     }
 
 
-def history_lines(
-    phase: PhaseSite, recorded: Collection[tuple[str, int, str]] = ()
-) -> Iterator[tuple[Board, bytes]]:
+def history_lines(phase: PhaseSite, recorded: Collection[BoardName] = ()) -> Iterator[tuple[Board, bytes]]:
     """Yield the boards of a phase with their lines, except known ones: codename, sequence and time."""
     numbers: dict[RowKey, int] = {}
     for place, board in enumerate(phase.history):
         for standing in board.standings:
             numbers.setdefault(standing.key, len(numbers) + 1)
-        if (phase.codename, board.sequence, stamp(board.made_at)) in recorded:
+        if board_name(board) in recorded:
             continue
         previous = phase.history[place - 1] if place else None
         before = _facts(public_rows(previous, previous.rounding) if previous else ())

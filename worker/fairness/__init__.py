@@ -12,6 +12,7 @@ __all__ = [
     "manifests",
     "membership",
     "places",
+    "published",
     "receipts",
     "recording",
     "register",

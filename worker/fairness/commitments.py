@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from scoring.errors import InfrastructureError, OrganizerError
+from scoring.errors import OrganizerError
 from scoring.randomness import secret_commitment
 from worker import __version__
 from worker.challenge.secrets import public_value, split_key, value_of
@@ -24,11 +24,10 @@ from worker.fairness.manifests import (
     commitment_of,
     covers,
 )
-from worker.fairness.signing import COMMITMENT, Signer, challenge_key, key_of, signer
+from worker.fairness.signing import COMMITMENT, Signer, signer
 from worker.state import Transaction
 
 PATH = "commitment.json"
-UNKNOWN = "leaderboard.commitment_unknown"
 
 
 def public(tx: Transaction) -> list[Commitment]:
@@ -227,35 +226,6 @@ def _reason(fresh: Iterable[PhaseSetup], before: Mapping[str, Any]) -> str:
         f"phase {name} was changed before anything was scored in it" for name in names if name in before
     ]
     return "; ".join(reasons)
-
-
-def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = False) -> None:
-    """Check that nothing of the challenge disappears from the public list, which may only grow.
-
-    Args:
-        public: The list in the repository.
-        ours: The list in the state.
-        settled: Whether the challenge has pushed there before and its state is complete. Then entries that its key has not signed were
-            added by others, and the next push removes them.
-
-    Raises:
-        InfrastructureError: If the public list has commitments that the state lacks.
-    """
-    key = challenge_key(ours) if settled else None
-    try:
-        ours_listed = {entry["commitment"] for entry in json.loads(ours or b"[]")}
-        unknown = [entry for entry in json.loads(public or b"[]") if entry["commitment"] not in ours_listed]
-        lost = [entry["sequence"] for entry in unknown if key is None or key_of(entry) == key]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return  # anything but a list of commitments is ignored
-    if lost:
-        raise InfrastructureError(
-            f"The repository contains a commitment that this state does not know (number {lost[0]}).",
-            cure="If another challenge used the repository, use an empty one. If you restored a backup, restore one that is newer"
-            " than this commitment. Without such a backup, remove the entry from commitment.json by hand and explain this in"
-            " public, because it can never be revealed.",
-            code=UNKNOWN,
-        )
 
 
 def commitment_file(tx: Transaction) -> bytes | None:

@@ -140,11 +140,13 @@ def is_due(tx: Transaction, now: datetime) -> bool:
     """Return whether the next batch is due: at the first multiple of the interval after the last batch, from the first commitment on.
 
     So after a pause, no missed batches need to be made: the next one contains all open receipts. It is due even if there are none. While a
-    restored state may lack lines of the public log, none is due, because it would fork the log.
+    restored state may lack lines of the public log, none is due, because it would fork the log; then one is due at once, to say so.
     """
     entries = tx.public_commitments()
     if not entries or tx.fact(LOG_UNSEEN):
         return False
+    if tx.fact(_GAP):
+        return True
     first, (_, last) = Commitment.model_validate(entries[0]), tx.last_batch()
     begun_at, every = first.made_at, cadence([first])
     passed = timedelta() if last is None else read(Line, last, PATH).made_at - begun_at
@@ -221,10 +223,11 @@ class LogIsAhead(InfrastructureError):
 
     Args:
         lines: The lines that ours lacks.
-        after: Number of lines that ours has.
+        after: Number of lines that both have.
+        ours: Number of lines that ours has; those that the public log does not continue were never published.
     """
 
-    def __init__(self, lines: Sequence[str], after: int) -> None:
+    def __init__(self, lines: Sequence[str], *, after: int, ours: int) -> None:
         super().__init__(
             "The public log of receipts has lines that this state lacks.",
             cure="The worker copies these lines into its state and pushes again.",
@@ -232,6 +235,7 @@ class LogIsAhead(InfrastructureError):
         )
         self.lines = tuple(lines)
         self.after = after
+        self.ours = ours
 
 
 def check_growth(public: bytes | None, ours: bytes | None, *, key: str | None) -> None:
@@ -250,8 +254,12 @@ def check_growth(public: bytes | None, ours: bytes | None, *, key: str | None) -
     except ValueError:
         return
     own_lines = (ours or b"").decode().splitlines()
-    if lines[: len(own_lines)] == own_lines and (missing := list(_going_on(lines, own_lines, key))):
-        raise LogIsAhead(missing, len(own_lines))
+    both = next(
+        (place for place, pair in enumerate(zip(lines, own_lines, strict=False)) if pair[0] != pair[1]),
+        min(len(lines), len(own_lines)),
+    )
+    if missing := list(_going_on(lines, own_lines[:both], key)):
+        raise LogIsAhead(missing, after=both, ours=len(own_lines))
 
 
 def _going_on(lines: Sequence[str], own_lines: Sequence[str], key: str | None) -> Iterator[str]:
@@ -270,13 +278,14 @@ def _going_on(lines: Sequence[str], own_lines: Sequence[str], key: str | None) -
 
 
 def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
-    """Continue our log with the additional lines of the public log.
+    """Continue our log with the additional lines of the public log, instead of lines of ours that were never published.
 
     Returns:
         False, with nothing changed, if the state's log has grown since it was compared with the public log.
     """
-    if tx.last_batch()[0] != log.after:
+    if tx.last_batch()[0] != log.ours:
         return False
+    tx.remove_batches(log.after)
     waiting = set(tx.open_events())
     for sequence, line in enumerate(log.lines, log.after + 1):
         tx.add_batch(sequence, line, sorted(waiting.intersection(json.loads(line)["entries"])))

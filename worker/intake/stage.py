@@ -19,6 +19,7 @@ from typing import Any
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
 from worker.evalai import Budget, Client
+from worker.fairness.published import is_held
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import Hosts
@@ -160,7 +161,7 @@ class Intake:
     # the calls, most urgent first
 
     def _answer(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        due, stale = self._owed_answers(tx, now)
+        due, stale = ([], []) if is_held(tx) else self._owed_answers(tx, now)
         if due:
             owed, row = due[0]
             phase = self._context.configuration.phases[row.phase or ""]

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from scoring.printable import count_of, name_some
 from worker.challenge.configuration import Configuration
 from worker.fairness import commitments, draws
+from worker.fairness.published import is_held
 from worker.intake import changes
 from worker.state import ACTIVE, UNSCORED, State, SubmissionRow, Transaction
 
@@ -30,6 +31,10 @@ def reasons(
     tx: Transaction, configuration: Configuration, rows: Iterable[SubmissionRow], now: datetime
 ) -> dict[int, str]:
     """Return what unanswered submissions wait for, by pk, in their order."""
+    if is_held(tx):
+        return dict.fromkeys(
+            (row.pk for row in rows), "the leaderboard's repository to be compared with the state"
+        )
     paused, undrawn = tx.fact("mode") == "pause", draws.waiting(commitments.public(tx))
     return {row.pk: _reason(configuration, row, now, paused=paused, undrawn=undrawn) for row in rows}
 

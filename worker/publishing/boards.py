@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,15 +12,17 @@ from pydantic import TypeAdapter
 from leaderboard import Board, PhaseSite, PhaseSnapshot, Site, Terms
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
+from leaderboard.rendering import BoardName, board_name, recorded_boards
 from worker.challenge.configuration import Configuration, web_address
 from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, disclosure, id_lists, receipts
 from worker.fairness.decisions import public_decisions
+from worker.fairness.published import StateIsBehind
 from worker.fairness.register import LATEST, RegisterReplay, register
 from worker.fairness.replay import PhaseReplay
 from worker.fairness.signing import Signer, signer
 from worker.participant.challenge import announced, list_path
-from worker.state import AT_EVALAI, LOG_UNSEEN, REVEALED, State, SubmissionRow, Transaction
+from worker.state import AT_EVALAI, REVEALED, State, SubmissionRow, Transaction
 
 PORTION = 100  # documents in memory at a time
 
@@ -61,7 +64,7 @@ class Cycle:
         assumed: What :func:`assumptions` returned.
         signer: The key that signs what is pushed.
         at: When all of this was read.
-        restored: Whether the state may lack what is in the repository, because it comes from a backup.
+        lost_boards: Boards that a restored state lacks.
     """
 
     site: Site
@@ -73,7 +76,38 @@ class Cycle:
     assumed: object
     signer: Signer
     at: datetime
-    restored: bool
+    lost_boards: frozenset[BoardName]
+
+
+LOST_BOARDS = "lost_boards"  # a fact
+
+
+def check_boards(
+    published: bytes | None, ours: Mapping[str, Sequence[Board]], lost: Collection[BoardName]
+) -> None:
+    """Check that a state lacks none of the boards that the challenge has published.
+
+    Args:
+        published: The history as the challenge published it last.
+        ours: The boards of all phases in the state.
+        lost: What a restored state may lack.
+
+    Raises:
+        StateIsBehind: If one is missing.
+    """
+    made = {board_name(board) for boards_so_far in ours.values() for board in boards_so_far}
+    if any(
+        name[0] in ours and name not in made and name not in lost
+        for name in recorded_boards(published or b"")
+    ):
+        raise StateIsBehind("a board")
+
+
+def lost_boards(tx: Transaction) -> frozenset[BoardName]:
+    """Return the boards that a restored state lacks."""
+    return frozenset(
+        (phase, sequence, at) for phase, sequence, at in json.loads(tx.fact(LOST_BOARDS) or "[]")
+    )
 
 
 def close_due_batch(tx: Transaction, *, now: datetime) -> None:
@@ -126,7 +160,7 @@ def begin_cycle(
         assumed=assumptions(tx, phases),
         signer=signer(tx),
         at=at,
-        restored=tx.fact(LOG_UNSEEN) is not None,
+        lost_boards=lost_boards(tx),
     )
 
 

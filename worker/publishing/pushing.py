@@ -12,11 +12,11 @@ from leaderboard.git import OWN_FOLDERS, README, Files, Published, Publisher, Pu
 from leaderboard.rendering import render, unrecorded
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
-from worker.fairness import commitments, receipts, signing
+from worker.fairness import commitments, published, receipts
 from worker.fairness.disclosure import FILES_PATH, reveal_path
 from worker.fairness.register import note
 from worker.publishing.beacon import PUBLIC_SINCE
-from worker.publishing.boards import Cycle
+from worker.publishing.boards import Cycle, check_boards
 from worker.state import Completed, State, Transaction
 
 HISTORY = "leaderboard/history.jsonl"
@@ -36,8 +36,7 @@ def push(publisher: Publisher, cycle: Cycle, *, last: str | None) -> Published:
         last: What :func:`last_commit` returned.
 
     Raises:
-        LogIsAhead: If the branch has receipts that the state lacks.
-        InfrastructureError: If it has commitments that the state lacks.
+        StateIsBehind: If the challenge has published something that the state lacks.
         NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
     return publisher.publish(
@@ -55,12 +54,13 @@ def _files(cycle: Cycle, existing: Files, own: Files) -> Files:
     Args:
         cycle: What is published.
         existing: The files in the branch.
-        own: The files as the challenge published them last. A state from a backup may not know the last ones.
+        own: The files as the challenge published them last.
     """
-    public, attestations = existing if cycle.restored else own, cycle.attestations
-    commitments.check_growth(public.get(commitments.PATH), attestations.get(commitments.PATH))
-    key = signing.challenge_key(attestations.get(commitments.PATH))
-    receipts.check_growth(public.get(receipts.PATH), attestations.get(receipts.PATH), key=key)
+    attestations = cycle.attestations
+    published.check_state((existing, own), attestations, key=cycle.signer.public, restored=False)
+    check_boards(
+        own.get(HISTORY), {site.codename: site.history for site in cycle.site.phases}, cycle.lost_boards
+    )
     return {**render(cycle.site, readme=existing.get(README), history=own.get(HISTORY)), **attestations}
 
 
@@ -108,19 +108,17 @@ def _is_frozen(document: bytes | None) -> bool:
 
 
 def record_push(
-    tx: Transaction, configuration: Configuration, cycle: Cycle, published: Published, *, now: datetime
+    tx: Transaction, configuration: Configuration, cycle: Cycle, pushed: Published, *, now: datetime
 ) -> None:
     """Record that the repository shows a cycle."""
-    _record_commit(tx, configuration, published, now=now)
+    _record_commit(tx, configuration, pushed, now=now)
     for row in cycle.posted:
         tx.move(row.pk, State.POSTED, State.PUBLISHED)
-    receipts.went_on(tx, now=now)
+    tx.set_fact(published.BEHIND, None)
     tx.set_fact("pushed_at", now.isoformat())
     since, public = json.loads(tx.fact(PUBLIC_SINCE) or "[]"), cycle.attestations.get(commitments.PATH, b"[]")
     tx.set_fact(PUBLIC_SINCE, json.dumps(since + [now.isoformat()] * (len(json.loads(public)) - len(since))))
-    tx.complete_publish(
-        Completed(generation=cycle.generation, commit=published.commit, changed=published.changed)
-    )
+    tx.complete_publish(Completed(generation=cycle.generation, commit=pushed.commit, changed=pushed.changed))
     tx.resolve_alert("leaderboard.push")
 
 

@@ -1,36 +1,45 @@
 """The publishing stage: decide whether boards are made or pushed next.
 
 A publish cycle has two acts. The first makes the boards from the database and stores them there, so the history is the database's and not
-the repository's. The second pushes the stored boards, so a push that was lost or interrupted is simply made again. Parts of published
+the repository's. The second pushes the stored boards, so a push that was lost or interrupted is simply made again. Before a line of the log
+is signed, an act of its own looks whether the public log has lines that the state lacks; every push looks again. Parts of published
 files that their branch lacks are pushed between two cycles. None of these acts ever delays scoring.
 """
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any, ClassVar
 
 from leaderboard.git import Published, Publisher
+from leaderboard.rendering import BoardName, recorded_boards
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.context import Context, seconds
 from worker.challenge.setups import alert_key, read_record
 from worker.evalai import Retry
 from worker.fairness import receipts
 from worker.fairness.disclosure import BRANCH
+from worker.fairness.published import BEHIND, StateIsBehind, check_state
 from worker.fairness.register import RegisterReplay
+from worker.fairness.signing import signer
 from worker.publishing import files_branch
 from worker.publishing.boards import (
+    LOST_BOARDS,
     BoardHistory,
     Cycle,
+    attestation_files,
     begin_cycle,
+    check_boards,
     close_due_batch,
     keep_boards,
+    lost_boards,
     make_boards,
 )
 from worker.publishing.files_branch import PushPart
-from worker.publishing.pushing import VAIN_TRIES, last_commit, publisher_settings, push, record_push
+from worker.publishing.pushing import HISTORY, VAIN_TRIES, last_commit, publisher_settings, push, record_push
 from worker.runtime import Act, Result, Runner
-from worker.state import State, Transaction
+from worker.state import LOG_UNSEEN, State, Transaction
 
 
 class PublishAct(Act[Publisher, Result]):
@@ -51,8 +60,62 @@ class PublishAct(Act[Publisher, Result]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell callers that wait for the cycle and, if failures go on, the organizer; the cycle is made again."""
         tx.fail_publish(self._generation, error)
-        if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
+        if isinstance(error, StateIsBehind):
+            tx.set_fact(BEHIND, now.isoformat())
+        if isinstance(error, OrganizerError | StateIsBehind) or self._tries + 1 >= VAIN_TRIES:
             self._context.report(tx, "leaderboard.push", error, now=now)
+
+
+class CompareState(PublishAct[list[BoardName]]):
+    """Compare the public log with the state; if the state lacks nothing, close the batch that is due, so the log is never forked.
+
+    Args:
+        context: The worker's surroundings.
+        history: Boards so far.
+        tries: How many cycles in a row failed before this one.
+    """
+
+    name = "compare"
+    what: ClassVar[str] = "The comparison of the public log with the state"
+    time_out_s = 130.0
+
+    def __init__(self, context: Context, history: BoardHistory, *, tries: int) -> None:
+        super().__init__(context, tries=tries)
+        self._history = history
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Read what the state has."""
+        configuration = self._context.configuration
+        self._generation = tx.requested_publish()
+        self._last = last_commit(tx, configuration)
+        self._ours = attestation_files(tx)
+        self._boards = {name: self._history.read(tx, name) for name in configuration.phases}
+        self._lost = lost_boards(tx)
+        self._signer = signer(tx)
+        self._restored = tx.fact(LOG_UNSEEN) is not None
+
+    def perform(self, resource: Publisher) -> list[BoardName]:
+        """Return the boards that the challenge has published."""
+        existing, own = resource.look(sign=self._signer.sign_commit, last=self._last)
+        check_state((existing, own), self._ours, key=self._signer.public, restored=self._restored)
+        if not self._restored:
+            check_boards(own.get(HISTORY), self._boards, self._lost)
+        return sorted(recorded_boards(own.get(HISTORY, b"")))
+
+    def outcome(self, tx: Transaction, result: list[BoardName], now: datetime) -> None:
+        """Close the batch; a restored state has everything now that can be taken over."""
+        tx.set_fact(BEHIND, None)
+        if self._restored:
+            tx.set_fact(LOST_BOARDS, json.dumps(result))
+            receipts.went_on(tx, now=now)
+        close_due_batch(tx, now=now)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Add to a restored state what it lacks of the public log; report every other failure."""
+        if isinstance(error, receipts.LogIsAhead):
+            receipts.take_over(tx, error, now=now)
+        else:
+            super().failure(tx, error, now)
 
 
 class MakeBoards(PublishAct[Cycle]):
@@ -87,8 +150,8 @@ class MakeBoards(PublishAct[Cycle]):
                 read_record(tx, name)
             except InfrastructureError as error:
                 self._context.report(tx, alert_key(name), error, now=now)
-        close_due_batch(tx, now=now)
         self._cycle = begin_cycle(tx, configuration, phases, self._history, self._replay, now=now)
+        self._generation = self._cycle.generation
 
     def perform(self, resource: Publisher) -> Cycle:
         """Compute the boards."""
@@ -140,13 +203,6 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
         if published.changed:
             self._context.log.info("Board pushed.", event_key="board.pushed", commit=published.commit)
 
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Add to the state what it lacks of the public log; report every other failure."""
-        if not isinstance(error, receipts.LogIsAhead):
-            super().failure(tx, error, now)
-        else:
-            receipts.take_over(tx, error, now=now)
-
     def give_up(self, resource: Publisher) -> None:
         """Kill git and all its child processes; this publisher accepts no more work."""
         resource.stop()
@@ -196,6 +252,8 @@ class Publishing:
             self._part_ended(ended.error, now)
         elif ended.error is not None:
             self._failed(ended.error, now)
+        elif isinstance(ended.act, CompareState):
+            self._retry.clear()
         elif isinstance(ended.act, MakeBoards):
             if ended.act.kept:
                 self._pending = ended.result
@@ -232,7 +290,9 @@ class Publishing:
         with self._context.store.read() as tx:
             if self._rests(now) and not tx.publish_awaited():
                 return None
-            if not (self._is_behind(tx) or receipts.is_due(tx, now)):
+            if tx.fact(LOG_UNSEEN) or receipts.is_due(tx, now):
+                return CompareState(self._context, self._history, tries=self._retry.tries)
+            if not self._is_behind(tx):
                 return None
         return MakeBoards(self._context, self._history, self._replay, tries=self._retry.tries)
 

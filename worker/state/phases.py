@@ -122,6 +122,11 @@ class Attestations(Tables):
                 events.update().where(events.c.commitment == commitment).values(batch=sequence)
             )
 
+    def remove_batches(self, after: int) -> None:
+        """Remove the batches after a number, whose commitments wait for the next batch again."""
+        self._connection.execute(events.update().where(events.c.batch > after).values(batch=None))
+        self._connection.execute(batches.delete().where(batches.c.sequence > after))
+
     def reveals(self) -> dict[str, dict[str, str]]:
         """Return what was revealed: phase to path to text."""
         rows = self._connection.execute(sa.select(reveals))

@@ -7,7 +7,6 @@ history. What the challenge's key has signed in the files of others does: a line
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,20 +14,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import islice, takewhile
-from typing import Any
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Repository, without_signature
-from scoring.documents import canonical
-from worker.fairness import commitments, receipts, signing
-from worker.fairness.signing import is_signed, signing_key
+from worker.fairness import commitments, signing
+from worker.fairness.published import SIGNED, Signed, documents, signed_in
+from worker.fairness.signing import signing_key
 from worker.verify.verdict import UNREADABLE
 
 HISTORY = "leaderboard/history.jsonl"
-SIGNED = (commitments.PATH, receipts.PATH)
-"""Files with parts that the key has signed."""
 GROWING = (*SIGNED, HISTORY)
-Signed = tuple[str, str]
-"""A path, and what identifies a part of its content that a key has signed."""
 ABSENT = Blob(name="", size=0)
 REVEAL = re.compile(r"reveal/[^/\n]+/reveal\.json")
 
@@ -181,7 +175,7 @@ def grew(path: str, earlier: bytes, later: bytes) -> bool:
     """Return whether a later version of a file begins with an earlier one."""
     if path != commitments.PATH:
         return later.startswith(earlier)
-    before, after = (list(_documents(path, content)) for content in (earlier, later))
+    before, after = (list(documents(path, content)) for content in (earlier, later))
     return after[: len(before)] == before
 
 
@@ -230,29 +224,6 @@ def growth(
     return result
 
 
-def signed_in(path: str, content: bytes, key: str | None) -> set[Signed]:
-    """Return what a key has signed in a file."""
-    signed = set[Signed]()
-    if key is None or path not in SIGNED:  # a copy in another file is nothing that was published there
-        return signed
-    for document in _documents(path, content):
-        with suppress(*UNREADABLE):
-            signature, kind, body = document.pop("signature"), signing.COMMITMENT, document
-            if path == receipts.PATH:
-                kind, body = receipts.BATCH, document["head"]
-            if is_signed(key, kind, body, signature):
-                signed.add((path, canonical(body).decode()))
-    return signed
-
-
-def _documents(path: str, content: bytes) -> Iterator[Any]:
-    """Yield what can be read in a file: the commitments, the lines, or the reveal."""
-    for piece in content.splitlines() if path.endswith(".jsonl") else [content]:
-        with suppress(*UNREADABLE):
-            document = json.loads(piece)
-            yield from document if path == commitments.PATH else [document]
-
-
 def _fresh(path: str, earlier: bytes, later: bytes) -> bytes:
     """Return a later version without the whole lines of an earlier one that it begins with."""
     if not path.endswith(".jsonl"):
@@ -262,9 +233,9 @@ def _fresh(path: str, earlier: bytes, later: bytes) -> bytes:
 
 def _times(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:
     """Return the times in what a later version adds; unreadable ones are reported elsewhere."""
-    earlier_number = len(list(_documents(path, earlier))) if path == commitments.PATH else 0
+    earlier_number = len(list(documents(path, earlier))) if path == commitments.PATH else 0
     times = []
-    for document in islice(_documents(path, _fresh(path, earlier, later)), earlier_number, None):
+    for document in islice(documents(path, _fresh(path, earlier, later)), earlier_number, None):
         with suppress(*UNREADABLE):
             times.append(
                 datetime.fromisoformat(document["revealed_at" if REVEAL.fullmatch(path) else "made_at"])

@@ -13,9 +13,10 @@ from operator import attrgetter
 
 from scoring.printable import name_some
 from worker.fairness import receipts, signing
+from worker.fairness.published import signed_in
 from worker.fairness.receipts import CADENCES
 from worker.fairness.signing import is_signed, openssh
-from worker.verify.commits import GROWING, Added, Step, grew, is_served, signed_in
+from worker.verify.commits import GROWING, Added, Step, grew, is_served
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (
     Fault,

@@ -27,7 +27,9 @@ from flask import Flask
 from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
+from worker.fairness.commitments import signed
 from worker.fairness.recording import record_phases
+from worker.fairness.signing import Signer
 from worker.organizer.bundle import CONFIG_NAME, pack, write_sources
 from worker.organizer.bundle_check import TERMS
 from worker.organizer.demo_data import load as load_digits
@@ -40,6 +42,7 @@ from worker.state import Store
 
 ROWS, DIM, FOLDS = 80, 8, 10
 SECRET_LABEL = "8675309"  # a label that must never be shown
+OTHER_KEY = Signer(b"7" * 32)
 PHASES = ("dev", "eval")
 LIMITS = {
     "max_submissions_per_day": 10,
@@ -530,9 +533,9 @@ SHADES: list[tuple[str, Fault]] = [
     (
         "board.history",
         (
-            FAIL,
+            WARN,
             lambda challenge: challenge.push(
-                "commitment.json", json.dumps([{"sequence": 1, "commitment": "a"}])
+                "commitment.json", json.dumps([signed({"key": OTHER_KEY.public}, OTHER_KEY)])
             ),
         ),
     ),

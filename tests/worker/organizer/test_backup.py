@@ -124,8 +124,8 @@ def test_a_restored_worker_continues_from_what_was_published(harness: Harness, t
     assert set(harness.teams()) == {"A", "B"}
     grown = git(harness.board, "show", "main:receipts.jsonl")
     assert grown.startswith(log)
-    assert len(grown.splitlines()) == 3
-    assert harness.stdout(again)["receipt"]["commitment"] in grown.splitlines()[2]
+    assert len(grown.splitlines()) == 4  # the third says at once that the state was restored
+    assert harness.stdout(again)["receipt"]["commitment"] in grown.splitlines()[3]
 
 
 def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit
 
 from scoring.documents import is_loopback
-from worker.fairness import commitments
+from worker.fairness import commitments, published
 from worker.fairness.draws import CHOOSE_DRAND, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
+from worker.fairness.signing import challenge_key
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge, Repository, check_git
 from worker.publishing import ask
+from worker.publishing.boards import attestation_files
 from worker.publishing.pushing import last_commit
 from worker.runtime.http import Session, proxy_of
 from worker.state import LOG_UNSEEN
@@ -60,18 +62,24 @@ def examined(repository: Repository) -> Iterator[Finding]:
 
 
 def history(repository: Repository) -> Iterator[Finding]:
-    """Look for boards and commitments that this state does not know."""
+    """Look for boards and commitments that this state does not know, and for another challenge's."""
     challenge, public = repository.challenge, repository.files.get(commitments.PATH)
     with challenge.state() as tx:
         has_boards = tx is not None and any(tx.newest_board(name) for name in challenge.configuration.phases)
-        ours = commitments.commitment_file(tx) if tx else None
-        settled = tx is not None and last_commit(tx, challenge.configuration) is not None
+        ours = attestation_files(tx) if tx else {}
         restored = tx is not None and tx.fact(LOG_UNSEEN) is not None
     if repository.files.get(HISTORY, b"").strip() and not has_boards:
         yield warn(
             f"{HISTORY} is in the repository already, but this state has no boards. The board would continue another challenge's history."
         )
-    commitments.check_growth(public, ours, settled=settled and not restored)
+    key = challenge_key(ours.get(commitments.PATH))
+    if key is not None and not restored:
+        published.check_state([repository.files], ours, key=key, restored=False)
+    if challenge_key(public) not in (None, key):
+        yield warn(
+            "The commitments in the repository are signed with another key, so `verify` finds two keys that claim it.",
+            "If another challenge used the repository, use an empty one.",
+        )
 
 
 def _connect(address: SplitResult) -> None:

@@ -1,0 +1,106 @@
+"""A state that was rolled back, copied or run twice never forks the log: it stops until `challenge restore` says that it is older."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.leaderboard.harness.git_server import git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.fairness import receipts
+from worker.organizer.archiving import mark_restored
+from worker.state import State
+
+CADENCE_S = 1000
+
+
+@pytest.fixture
+def begun(harness: Harness) -> Harness:
+    """A challenge with an answered team, a line of the log, and a copy of its state."""
+    harness.configure({"leaderboard": {"receipts_every": CADENCE_S}})
+    with harness.worker() as worker:
+        harness.submit("A", embeddings(1))
+        worker.drive()
+        worker.advance(CADENCE_S + 1)
+    shutil.copytree(harness.state, harness.folder / "copy")
+    return harness
+
+
+def lines(harness: Harness) -> list[str]:
+    """Return the public log."""
+    return harness.published(receipts.PATH).splitlines()
+
+
+def roll_back(harness: Harness) -> None:
+    """Put the copy of the state in the state's place."""
+    harness.state.rename(harness.folder / "newest")
+    (harness.folder / "copy").rename(harness.folder / "state")
+
+
+def restored(worker: StepWorker) -> None:
+    """Record what `challenge restore --dump` records."""
+    with worker.store.write() as tx:
+        mark_restored(tx, worker.clock.now().isoformat())
+
+
+def stops(worker: StepWorker) -> None:
+    """Let the worker go on until it has told that its state is older."""
+    worker.drive(lambda: "leaderboard.state_behind" in worker.alerts())
+
+
+def test_a_line_that_is_due_first_is_not_signed_again(begun: Harness) -> None:
+    """A line is due before the first push of a rolled-back state: nothing is signed, pushed or answered until it is restored."""
+    with begun.worker() as worker:
+        begun.submit("B", embeddings(2))
+        worker.drive()
+        worker.advance(CADENCE_S)
+    before, tip = lines(begun), git("rev-parse", "main", at=begun.board)
+    assert len(before) == 2
+    roll_back(begun)
+    with begun.worker() as worker:
+        worker.clock.advance(CADENCE_S)
+        stops(worker)
+        pk = begun.submit("C", embeddings(3))
+        worker.drive(lambda: worker.states().get(pk) == State.FETCHED)
+        for _ in range(20):
+            worker.step()
+        assert worker.states()[pk] == State.FETCHED
+        assert git("rev-parse", "main", at=begun.board) == tip
+        with worker.store.read() as tx:
+            assert len(tx.batches()) == 1
+        restored(worker)
+        worker.clock.advance(3600)
+        worker.drive(lambda: worker.states().get(pk) == State.PUBLISHED)
+        assert "leaderboard.state_behind" not in worker.alerts()
+    assert lines(begun)[:2] == before
+    assert begun.contradictions() == []
+
+
+def test_a_board_without_a_line_yet_counts(begun: Harness) -> None:
+    """An answer that only the last board shows is not lost without a word either."""
+    with begun.worker() as worker:
+        begun.submit("B", embeddings(2))
+        worker.drive()
+    roll_back(begun)
+    with begun.worker() as worker:
+        stops(worker)
+    assert set(begun.teams()) == {"A", "B"}
+
+
+def test_a_copy_that_signed_at_the_same_moment_gives_way(begun: Harness) -> None:
+    """Both had compared before either pushed; the copy that comes second stops, and goes on from the public line once it is restored."""
+    with begun.worker() as worker:
+        worker.advance(CADENCE_S)
+    before = lines(begun)
+    roll_back(begun)
+    with begun.worker() as worker:
+        with worker.store.write() as tx:
+            receipts.close_batch(tx, made_at=worker.clock.now())
+        stops(worker)
+        restored(worker)
+        worker.clock.advance(3600)
+        worker.drive(lambda: "leaderboard.state_behind" not in worker.alerts())
+    assert lines(begun)[: len(before)] == before
+    assert len(lines(begun)) > len(before)
+    assert begun.contradictions() == []

@@ -1,0 +1,95 @@
+"""What the challenge's key has signed in published files. It counts wherever it is found, whoever has put it there.
+
+``verify`` and the worker judge a repository by it: verify, whether anything of it is gone; the worker, whether its state lacks any of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from scoring.documents import canonical
+from scoring.errors import InfrastructureError
+from worker.fairness import commitments, receipts
+from worker.fairness.signing import COMMITMENT, is_signed
+from worker.state import LOG_UNSEEN, Transaction
+
+SIGNED = (commitments.PATH, receipts.PATH)
+"""Files with parts that the key has signed."""
+Signed = tuple[str, str]
+"""A path, and what identifies a part of its content that a key has signed."""
+BEHIND = "state_behind"
+"""A fact, set while the repository has something that our key has signed and this state lacks; also the code of the alert."""
+_UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, RecursionError)
+
+
+def documents(path: str, content: bytes) -> Iterator[Any]:
+    """Yield what can be read in a file: the commitments, the lines, or the document."""
+    for piece in content.splitlines() if path.endswith(".jsonl") else [content]:
+        with suppress(*_UNREADABLE):
+            document = json.loads(piece)
+            yield from document if path == commitments.PATH else [document]
+
+
+def signed_in(path: str, content: bytes, key: str | None) -> set[Signed]:
+    """Return what a key has signed in a file."""
+    signed = set[Signed]()
+    if key is None or path not in SIGNED:  # a copy in another file is nothing that was published there
+        return signed
+    for document in documents(path, content):
+        with suppress(*_UNREADABLE):
+            signature, kind, body = document.pop("signature"), COMMITMENT, document
+            if path == receipts.PATH:
+                kind, body = receipts.BATCH, document["head"]
+            if is_signed(key, kind, body, signature):
+                signed.add((path, canonical(body).decode()))
+    return signed
+
+
+class StateIsBehind(InfrastructureError):
+    """The repository has something that our key has signed and this state lacks.
+
+    Args:
+        what: What it is.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"The repository has {what} that this challenge's key has signed and this state lacks. The state was rolled back or copied,"
+            " or another worker runs with a copy of it. Nothing is scored, answered or published here anymore.",
+            cure="Stop every other worker, and start the one with the newest state. If that is lost, run `neuco-worker challenge backup`"
+            " here, and `neuco-worker challenge restore` with that archive and a new folder; with PostgreSQL,"
+            " `neuco-worker challenge restore --dump`.",
+            code=f"leaderboard.{BEHIND}",
+        )
+
+
+def check_state(
+    public: Collection[Mapping[str, bytes]], ours: Mapping[str, bytes], *, key: str, restored: bool
+) -> None:
+    """Check that a state lacks nothing that its key has signed in published files.
+
+    Args:
+        public: Versions of the published files.
+        ours: The files as the state has them.
+        key: Our key.
+        restored: Whether the state comes from a backup, and takes over what it lacks of the log.
+
+    Raises:
+        LogIsAhead: If the state is restored, and lines are missing.
+        StateIsBehind: If something else is missing.
+    """
+    for files in public:
+        if restored:
+            receipts.check_growth(files.get(receipts.PATH), ours.get(receipts.PATH), key=key)
+        for path, what in zip(SIGNED, ("a commitment", "a line of the public log"), strict=True):
+            lacking = signed_in(path, files.get(path, b""), key) - signed_in(path, ours.get(path, b""), key)
+            if lacking:
+                raise StateIsBehind(what)
+
+
+def is_held(tx: Transaction) -> bool:
+    """Return whether nothing may be scored or answered: the state is behind, or was restored and the public log is not read yet."""
+    return bool(tx.fact(BEHIND) or tx.fact(LOG_UNSEEN))

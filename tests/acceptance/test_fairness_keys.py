@@ -13,6 +13,7 @@ from tests.acceptance.fair_challenge import Fair, copy_of, lies, verify
 from tests.acceptance.liar import Git
 from tests.acceptance.test_fairness_vandals import MALLORY, clone
 from tests.worker.harness.commits import forged_commitment, sign_head
+from tests.worker.harness.harness import git
 from worker.fairness import commitments
 from worker.fairness.signing import fingerprint
 from worker.verify import Status, verdicts
@@ -187,3 +188,15 @@ def test_a_copy_of_any_kind_is_consistent(fair: Fair, tmp_path: Path, name: str)
     copy = copy_of(fair.board.resolve(), tmp_path / "copy", "--no-local", *COPIES[name])
     done = verify(fair, copy, "--no-recompute", "--against", str(fair.board))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_a_branch_of_files_that_somebody_deleted_is_no_lie(fair: Fair, tmp_path: Path) -> None:
+    """The contents are not published now, also in a copy of one branch only."""
+    board = copy_of(fair.board, tmp_path / "board", "--bare")
+    git(board, "update-ref", "-d", "refs/heads/files")
+    git(board, "gc", "--quiet", "--prune=now")
+    copy = copy_of(fair.board.resolve(), tmp_path / "copy", "--no-local", "--single-branch", *MAIN)
+    for place in (board, copy):
+        done = verify(fair, place)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "taken on trust" in done.stdout

@@ -16,7 +16,7 @@ from tests.worker.harness.commits import forged_commitment, forged_line, sign_he
 from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.signing import Signer
-from worker.verify import Status, older_verdicts, verdicts
+from worker.verify import Status, older_verdicts, timeline, verdicts
 from worker.verify.public import PublicRepository, opened, read_folder
 
 pytestmark = pytest.mark.xdist_group("fairness")
@@ -208,6 +208,24 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) ->
         *files, last = older_verdicts(repository, older)
         assert (last.status, "History was rewritten: commit" in last.sentence) == (Status.CONTRADICTED, True)
         assert Status.CONTRADICTED in {verdict.status for verdict in files}
+
+
+def test_a_reveal_is_not_withdrawn(clone: Git) -> None:
+    """A signed commit without it is a lie, unless the log says that the state was restored from a backup meanwhile."""
+    log = clone.read(receipts.PATH).decode()
+    number = len(log.splitlines())
+    clone.commit(dict.fromkeys(clone.git("ls-files", "reveal/dev").split()))
+    for gap in (None, {"first": number + 1, "last": number}):
+        if gap is not None:
+            clone.commit({receipts.PATH: forged_line(log, clone.signer, restored=gap)})
+        sign_head(clone.folder, clone.signer)
+        with clone.checked() as repository:
+            (told,) = [
+                verdict
+                for verdict in timeline.history(repository)
+                if "revealed phase dev" in verdict.sentence
+            ]
+        assert told.status is (Status.BELIEVED if gap else Status.CONTRADICTED)
 
 
 def log_without(folder: Path, number: int, **changes: object) -> bytes:

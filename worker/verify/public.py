@@ -228,11 +228,11 @@ def only_key(keys: Iterable[str], *, name: str | None = None) -> str | None:
     if named:
         raise UnclearKey(
             f"{len(named)} keys claim this repository; name yours. Their fingerprints: {listed}.",
-            cure="Add --key with the fingerprint on the challenge's page at EvalAI, or --receipt with an answer of EvalAI's.",
+            cure="Add --key with the one that the organizers have told, or --receipt with what EvalAI shows for your submission.",
         )
     raise UnclearKey(
         f"The key that was named has signed nothing in this repository. The fingerprints of those that have: {listed}.",
-        cure="Compare them with the one on the challenge's page at EvalAI.",
+        cure="Compare them with the one that the organizers have told.",
     )
 
 

@@ -13,10 +13,11 @@ from operator import attrgetter
 
 from scoring.printable import name_some
 from worker.fairness import receipts, signing
+from worker.fairness.disclosure import reveal_path
 from worker.fairness.published import signed_in
 from worker.fairness.receipts import CADENCES
 from worker.fairness.signing import is_signed, openssh
-from worker.verify.commits import GROWING, Added, Step, grew, is_served
+from worker.verify.commits import ABSENT, GROWING, Added, Step, grew, is_served
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (
     Fault,
@@ -106,6 +107,23 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
         )
     if not lost:
         yield consistent(f"nothing in {', '.join(GROWING)} was removed or changed after it was published")
+    for name in repository.phases:
+        if name not in repository.revealed:
+            yield from _withdrawn(repository, name)
+
+
+def _withdrawn(repository: PublicRepository, name: str) -> Iterator[Verdict]:
+    """Look for an earlier reveal of a phase that is not revealed now; a state from an older backup does not know it."""
+    for step, _ in repository.versions(reveal_path(name)):
+        published = step.blobs.get(receipts.PATH, ABSENT).size
+        later = receipts.read_log(repository.files.get(receipts.PATH, b"")[published:])
+        if all(line.restored is None for line in later):
+            yield contradicted(f"{step} revealed phase {name}, and the reveal was withdrawn")
+        else:
+            yield believed(
+                f"{step} revealed phase {name}; the state was restored from a backup since, and the organizers have not revealed it again"
+            )
+        return
 
 
 def order(repository: PublicRepository) -> Verdict | None:

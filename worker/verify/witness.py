@@ -83,7 +83,7 @@ def _claims(
     if repository.key not in (None, receipt.key):
         raise Fault(
             f"your receipt was signed with another key ({fingerprint(receipt.key)}) than this challenge's, so it proves nothing about it."
-            " Compare both with the fingerprint on the challenge's page at EvalAI",
+            " Compare both with the fingerprint that the organizers have told",
             Status.CHANGED,
         )
     yield consistent("your receipt carries the challenge's signature")

@@ -33,10 +33,10 @@ def forged_commitment(public: str, signer: Signer, **changes: str) -> bytes:
     return json.dumps([*entries, commitments.signed(entry, signer)]).encode()
 
 
-def forged_line(log: str, signer: Signer) -> bytes:
+def forged_line(log: str, signer: Signer, **changes: object) -> bytes:
     """Return the published log with one more line, which anyone can chain, signed by another key."""
     last = json.loads(log.splitlines()[-1])
-    body = {**last, "sequence": last["sequence"] + 1, "previous": last["head"]}
+    body = {**last, "sequence": last["sequence"] + 1, "previous": last["head"], **changes}
     del body["head"], body["signature"]
     head = receipts.chained(body)
     line = {**body, "head": head, "signature": signer.sign(receipts.BATCH, head)}

@@ -104,3 +104,15 @@ def test_a_copy_that_signed_at_the_same_moment_gives_way(begun: Harness) -> None
     assert lines(begun)[: len(before)] == before
     assert len(lines(begun)) > len(before)
     assert begun.contradictions() == []
+
+
+def test_the_newest_state_may_move(begun: Harness) -> None:
+    """A copy that lacks nothing, as on a new machine, goes on without a word."""
+    roll_back(begun)
+    with begun.worker() as worker:
+        begun.submit("B", embeddings(2))
+        worker.drive()
+        worker.advance(CADENCE_S)
+        assert worker.alerts() == set()
+    assert set(begun.teams()) == {"A", "B"}
+    assert begun.contradictions() == []

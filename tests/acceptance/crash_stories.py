@@ -335,6 +335,14 @@ def draw(theatre: Theatre, _: int) -> None:
     theatre.leave()
 
 
+def let_a_line_be_due(theatre: Theatre, _: int) -> None:
+    """Move the clock to the next line of the public log."""
+    theatre.finish()
+    theatre.clock.advance(3600)
+    theatre.drive(lambda: not theatre.ahead & set(both("call compare")))
+    theatre.finish()
+
+
 def publish_files(theatre: Theatre, pk: int) -> None:
     """Let a file wait for the branch of the published files, in a phase that is revealed."""
     theatre.finish()
@@ -427,6 +435,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         Story(points=both("call alert"), event=alert),
         Story(points=both("call drand"), event=draw),
         Story(points=both("call files"), event=publish_files),
+        Story(points=both("call compare"), event=let_a_line_be_due),
     ),
 }
 """Stories that share a challenge, with the points to which they bring a worker."""

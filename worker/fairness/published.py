@@ -22,6 +22,14 @@ Signed = tuple[str, str]
 """A path, and what identifies a part of its content that a key has signed."""
 BEHIND = "state_behind"
 """A fact, set while the repository has something that our key has signed and this state lacks; also the code of the alert."""
+RESTORE = (
+    "Stop every other worker, and start the one with the newest state. If that is lost, run `neuco-worker challenge backup` here, and"
+    " `neuco-worker challenge restore` with that archive and a new folder; with PostgreSQL, `neuco-worker challenge restore --dump`."
+)
+NEWER = (
+    "Restore a backup that is newer than this. Without one, set an empty repository in leaderboard.repository and explain this in public,"
+    " because nobody can open it anymore."
+)
 _UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, RecursionError)
 
 
@@ -53,15 +61,14 @@ class StateIsBehind(InfrastructureError):
 
     Args:
         what: What it is.
+        cure: What the organizer can do.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, cure: str = RESTORE) -> None:
         super().__init__(
             f"The repository has {what} that this challenge's key has signed and this state lacks. The state was rolled back or copied,"
             " or another worker runs with a copy of it. Nothing is scored, answered or published here anymore.",
-            cure="Stop every other worker, and start the one with the newest state. If that is lost, run `neuco-worker challenge backup`"
-            " here, and `neuco-worker challenge restore` with that archive and a new folder; with PostgreSQL,"
-            " `neuco-worker challenge restore --dump`.",
+            cure=cure,
             code=f"leaderboard.{BEHIND}",
         )
 
@@ -87,7 +94,7 @@ def check_state(
         for path, what in zip(SIGNED, ("a commitment", "a line of the public log"), strict=True):
             lacking = signed_in(path, files.get(path, b""), key) - signed_in(path, ours.get(path, b""), key)
             if lacking:
-                raise StateIsBehind(what)
+                raise StateIsBehind(what, cure=NEWER if restored else RESTORE)
 
 
 def is_held(tx: Transaction) -> bool:

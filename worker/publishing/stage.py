@@ -65,6 +65,10 @@ class PublishAct(Act[Publisher, Result]):
         if isinstance(error, OrganizerError | StateIsBehind) or self._tries + 1 >= VAIN_TRIES:
             self._context.report(tx, "leaderboard.push", error, now=now)
 
+    def give_up(self, resource: Publisher) -> None:
+        """Kill git and all its child processes; this publisher accepts no more work."""
+        resource.stop()
+
 
 class CompareState(PublishAct[list[BoardName]]):
     """Compare the public log with the state; if the state lacks nothing, close the batch that is due, so the log is never forked.
@@ -202,10 +206,6 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
         published, _ = result
         if published.changed:
             self._context.log.info("Board pushed.", event_key="board.pushed", commit=published.commit)
-
-    def give_up(self, resource: Publisher) -> None:
-        """Kill git and all its child processes; this publisher accepts no more work."""
-        resource.stop()
 
 
 class Publishing:

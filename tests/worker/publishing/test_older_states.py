@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 
 import pytest
 
 from tests.leaderboard.harness.git_server import git
+from tests.worker.harness.commits import forged_commitment
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.fairness import receipts
+from worker.fairness import commitments, published, receipts
+from worker.fairness.signing import Signer, signer
 from worker.organizer.archiving import mark_restored
+from worker.publishing.boards import attestation_files
 from worker.state import State
 
 CADENCE_S = 1000
@@ -116,3 +120,17 @@ def test_the_newest_state_may_move(begun: Harness) -> None:
         assert worker.alerts() == set()
     assert set(begun.teams()) == {"A", "B"}
     assert begun.contradictions() == []
+
+
+def test_a_commitment_that_no_backup_has_cannot_be_taken_over(begun: Harness) -> None:
+    """What it hides is lost, so a restored state stops, too, and the message names another way out; a stranger's stops nothing."""
+    with closing(begun.store()) as store, store.write() as tx:
+        ours, key = attestation_files(tx), signer(tx)
+    listed = ours[commitments.PATH].decode()
+    for restored_, cure in ((False, published.RESTORE), (True, published.NEWER)):
+        public = [{commitments.PATH: forged_commitment(listed, key)}]
+        with pytest.raises(published.StateIsBehind) as stopped:
+            published.check_state(public, ours, key=key.public, restored=restored_)
+        assert stopped.value.cure == cure
+        public = [{commitments.PATH: forged_commitment(listed, Signer(b"7" * 32))}]
+        published.check_state(public, ours, key=key.public, restored=restored_)

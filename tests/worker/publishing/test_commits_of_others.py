@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+
+import pytest
 
 from tests.leaderboard.harness.git_server import bare, git
 from tests.worker.harness.commits import forged_commitment, forged_line
@@ -92,4 +95,93 @@ def test_a_forced_push_is_reported_and_registered(harness: Harness, worker: Step
     assert (alert.code, alert.seen_at) == ("leaderboard.rewritten", alert.raised_at)
     assert last[:10] in alert.text
     assert (note["what"], last[:10] in note["text"]) == ("rewritten", True)
+    assert harness.contradictions() == []
+
+
+def press_the_merge_button(board: Path, clone: Path) -> None:
+    """Merge a branch that began at an older commit."""
+    git("clone", "--quiet", "--branch=main", str(board), str(clone), at=board)
+    git("checkout", "--quiet", "-b", "side", "HEAD~1", at=clone)
+    (clone / "LICENSE").write_text("mine")
+    git("add", "--all", at=clone)
+    git("commit", "--quiet", "--message=mine", at=clone)
+    git("checkout", "--quiet", "main", at=clone)
+    git("merge", "--quiet", "--no-ff", "--no-edit", "side", at=clone)
+    git("push", "--quiet", "origin", "main", at=clone)
+
+
+def merge_another_root(board: Path, clone: Path) -> None:
+    """Merge a root of one's own as first parent, which leaves every file as it is."""
+    git("clone", "--quiet", "--branch=main", str(board), str(clone), at=board)
+    root = git("commit-tree", "HEAD^{tree}", "-m", "root", at=clone).strip()
+    merge = git("commit-tree", "HEAD^{tree}", "-p", root, "-p", "HEAD", "-m", "merge", at=clone).strip()
+    git("push", "--quiet", "origin", f"{merge}:main", at=clone)
+
+
+def delete_the_branch(board: Path, clone: Path) -> None:
+    """Delete the branch."""
+    git("update-ref", "-d", "refs/heads/main", at=board)
+
+
+def replace_the_branch(board: Path, clone: Path) -> None:
+    """Force another history with a commitment that another key has signed."""
+    listed = git("show", f"main:{commitments.PATH}", at=board)
+    git("init", "--quiet", str(clone), at=board)
+    (clone / commitments.PATH).write_bytes(forged_commitment(listed, STRANGER))
+    git("add", "--all", at=clone)
+    git("commit", "--quiet", "--message=mine", at=clone)
+    git("push", "--quiet", "--force", str(board), "HEAD:main", at=clone)
+
+
+@pytest.mark.parametrize(
+    ("others", "alerts"),
+    [
+        (press_the_merge_button, set()),
+        (merge_another_root, set()),
+        (delete_the_branch, {"leaderboard.rewritten"}),
+        (replace_the_branch, {"leaderboard.rewritten"}),
+    ],
+)
+def test_whatever_others_do_to_the_branch_heals(
+    harness: Harness,
+    worker: StepWorker,
+    tmp_path: Path,
+    others: Callable[[Path, Path], None],
+    alerts: set[str],
+) -> None:
+    """The next push publishes everything again, and the history is the one that it was."""
+    for team, seed in (("A", 1), ("B", 2)):
+        harness.submit(team, embeddings(seed))
+        worker.drive()
+    before = harness.published(HISTORY)
+    others(harness.board, tmp_path / "clone")
+    harness.submit("C", embeddings(3))
+    worker.drive()
+    assert worker.alerts() == alerts
+    assert harness.published(HISTORY).startswith(before)
+    assert set(harness.teams()) == {"A", "B", "C"}
+    assert harness.contradictions() == []
+
+
+def test_a_first_commit_of_somebody_else_stops_nothing(harness: Harness, tmp_path: Path) -> None:
+    """A repository that began with another key's commitment gets the board, and the doctor names the key."""
+    clone = tmp_path / "clone"
+    git("init", "--quiet", str(clone), at=tmp_path)
+    (clone / commitments.PATH).write_text(
+        json.dumps([commitments.signed({"key": STRANGER.public}, STRANGER)])
+    )
+    (clone / HISTORY).parent.mkdir()
+    (clone / HISTORY).write_text("theirs\n")
+    git("add", "--all", at=clone)
+    git("commit", "--quiet", "--message=mine", at=clone)
+    git("push", "--quiet", str(harness.board), "HEAD:main", at=clone)
+    with harness.worker() as worker:
+        report = examine(harness.path, clock=worker.clock.now, only=["board.history"])
+        findings = " ".join(finding.sentence for outcome in report.outcomes for finding in outcome.findings)
+        assert "signed with another key" in findings
+        harness.submit("A", embeddings(1))
+        worker.drive()
+        assert worker.alerts() == set()
+    assert harness.teams() == ["A"]
+    assert "theirs" not in harness.published(HISTORY)
     assert harness.contradictions() == []

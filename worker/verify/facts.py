@@ -43,8 +43,14 @@ def belong(phase: RevealedPhase) -> Verdict:
     _check_openings(phase)
     for history in phase.replay.submissions.values():
         first_values: dict[str, object] = {}
+        was_own = False
         for facts in history.events:
             who = f"submission {facts.submission}"
+            require(
+                facts.own or not was_own,
+                f"{who} was registered as the organizers' own, and on {minute(facts.at)} as a participant's; it never can",
+            )
+            was_own = facts.own
             require(
                 not (facts.answered and facts.refused),
                 f"{who} is registered as answered with a score and as refused on {minute(facts.at)}",

@@ -242,9 +242,9 @@ BELIEVED: dict[str, tuple[tuple[Step, ...], str]] = {
     ),
     "two draws": (
         (NAME_FIRST, MIX_FIRST, NAME, MIX),
-        "this is draw number 2; that the earlier ones were not dropped because of their values is taken on trust",
+        "another round had been named 1 time before, as happens after an interruption or a change",
     ),
-    "named again when it was known": ((NAME_FIRST, NAME, MIX), "this is draw number 2"),
+    "named again when it was known": ((NAME_FIRST, NAME, MIX), "another round had been named 1 time before"),
     "another secret after the draw": (
         (NAME, MIX, grind(VALUE), commit(AFTER)),
         "its secret changed in commitment 3, when the value was known, so these splits could have been chosen",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+from scoring.printable import count_of
 from worker.challenge.secrets import value_of
 from worker.fairness.drand import QUICKNET, is_signed
 from worker.fairness.manifests import Commitment
@@ -82,8 +83,8 @@ def _judged(phase: RevealedPhase, naming: Commitment, mixing: Commitment, *, tim
         doubts.append("that nobody could choose the values of this chain is taken on trust")
     if times > 1:
         doubts.append(
-            f"this is draw number {times}; that the earlier ones were not dropped because of their values is taken on"
-            " trust"
+            f"another round had been named {count_of(times - 1, 'time')} before, as happens after an interruption or a change; that none"
+            " was dropped because of its value is taken on trust"
         )
     doubts += [
         f"its {changed} changed in commitment {later.public.sequence}, when the value was known, so these splits could"

@@ -57,13 +57,16 @@ class Context:
         return now + backoff(tries, random=self.random)
 
     def raise_alert(self, key: str, error: NeucoError, *, now: datetime) -> None:
-        """Tell the organizer of an error that is not a participant's."""
-        with self.store.write() as tx:
-            self.report(tx, key, error, now=now)
+        """Tell the organizer of an error that is not a participant's; nothing is written if this was told already."""
+        with self.store.read() as tx:
+            known = any((alert.key, alert.text) == (key, _text(error)) for alert in tx.alerts())
+        if not known:
+            with self.store.write() as tx:
+                self.report(tx, key, error, now=now)
 
     def report(self, tx: Transaction, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's, within a transaction."""
-        tx.raise_alert(key, error.code, f"{error.sentence} {error.cure}".strip(), now=now)
+        tx.raise_alert(key, error.code, _text(error), now=now)
 
     def clear_alert(self, key: str) -> None:
         """Resolve an alert, if it was raised."""
@@ -72,6 +75,10 @@ class Context:
         if raised:
             with self.store.write() as tx:
                 tx.resolve_alert(key)
+
+
+def _text(error: NeucoError) -> str:
+    return f"{error.sentence} {error.cure}".strip()
 
 
 def seconds(value: float) -> timedelta:

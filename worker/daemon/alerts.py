@@ -23,6 +23,19 @@ GIVEN_UP_S = 20.0  # in total
 ANSWER_SHOWN = 100  # characters of the webhook's response
 # How long a failure that is not the disk's must last before it is reported: a lock may be released by then.
 PATIENCE = timedelta(minutes=1)
+HAPPENED = frozenset(
+    {
+        "evalai.hosts_changed",
+        "leaderboard.overwritten",
+        "leaderboard.rewritten",
+        "phase.end_moved",
+        "queue.foreign",
+        "quota",
+        "sender",
+    }
+)
+"""How the keys of alerts about what has happened begin. They end by themselves; all others end with their cause."""
+KEPT_FOR = timedelta(days=1)  # after what has happened was seen last
 
 
 class Alerting:
@@ -50,7 +63,7 @@ class Alerting:
         return self._runner.busy
 
     def step(self, now: datetime) -> bool:
-        """Log what was raised or resolved; record that an alert was sent, or send the oldest that was not."""
+        """Log what was raised or resolved; record that an alert was sent, end what is over, or send the oldest that was not sent."""
         self._collect(now)
         if self._sent:
             with self._context.store.write() as tx:
@@ -60,6 +73,12 @@ class Alerting:
             return True
         with self._context.store.read() as tx:
             active = tx.alerts()
+        old = [alert for alert in active if alert.seen_at <= now - KEPT_FOR]
+        if over := [alert for alert in old if alert.key.partition(":")[0] in HAPPENED]:
+            with self._context.store.write() as tx:
+                for alert in over:
+                    tx.resolve_alert(alert.key)
+            return True
         self._log(active)
         unsent = [alert for alert in active if alert.sent_at is None]
         return bool(unsent) and self._send(SendAlert(unsent[0].text, unsent[0].code, unsent[0]), now)

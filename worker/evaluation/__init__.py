@@ -4,6 +4,7 @@ __all__ = [
     "act",
     "answers",
     "evaluate_child",
+    "outcomes",
     "stage",
     "stored",
 ]

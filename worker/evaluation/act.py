@@ -17,12 +17,21 @@ from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup
 from worker.evaluation import answers
 from worker.evaluation.evaluate_child import Order, Result, order_for
-from worker.evaluation.outcomes import STARTING, blame, requeue
+from worker.evaluation.outcomes import HOPELESS, STARTING, blame, hopeless, requeue
 from worker.fairness.register import RegisterReplay, register
 from worker.runtime import NotDue
-from worker.runtime.child_acts import ChildAct, Limits
+from worker.runtime.child_acts import SHARED, ChildAct, Limits, fault_key
 from worker.runtime.storage import GIGABYTE, FileStore
-from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
+from worker.state import (
+    HOPELESS_TRIES,
+    HOPELESS_WAIT,
+    Attempt,
+    OutboxKind,
+    Outcome,
+    State,
+    SubmissionRow,
+    Transaction,
+)
 
 
 def child_limits(configuration: Configuration) -> Limits:
@@ -128,6 +137,10 @@ class ScoreSubmission(ChildAct[Result]):
         setup = self._setup
         tx.note(self.pk, content_hash=result["content_hash"])
         save_card(tx, setup, result)
+        # if nothing was scored, the engine may still be away
+        tx.resolve_faults(
+            self.name, SHARED if result["scorecard"] is not None else SHARED - {"engine", "library"}
+        )
         if not self._is_current(tx):
             self._begin_again(tx, now)
             return
@@ -161,9 +174,14 @@ class ScoreSubmission(ChildAct[Result]):
                 return
             self._owe(tx, State.REJECTED, answers.failed(error), now)
         else:
-            retry_at = self._context.retry_at(now, current.tries)
+            key, retry_at = fault_key(self.name, error, self.pk), self._context.retry_at(now, current.tries)
+            if (
+                current.tries + 1 >= HOPELESS_TRIES and key == f"{self.name}:{self.pk}"
+            ):  # no other submission shares the fault
+                tx.resolve_alert(key)
+                key, retry_at, error = HOPELESS, now + HOPELESS_WAIT, hopeless(error, self.pk)
             if requeue(tx, current, error, outcome, retry_at=retry_at):
-                self._context.report(tx, f"evaluate:{self.pk}", error, now=now)
+                self._context.report(tx, key, error, now=now)
         tx.close_attempt(self._attempt, outcome, now=now)
         self._log("Scoring ended without a score.", outcome, code=error.code)
 

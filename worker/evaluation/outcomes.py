@@ -11,11 +11,12 @@ from datetime import datetime
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from worker.runtime.child_acts import Died, OverLimit
-from worker.state import Outcome, State, SubmissionRow, Transaction
+from worker.state import HOPELESS_TRIES, HOPELESS_WAIT, Outcome, State, SubmissionRow, Transaction
 
 CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL})
 # One crash of a library may be bad luck; three in a row are the file's fault.
 CRASHES_TO_BLAME = 3
+HOPELESS = "evaluate.hopeless"
 STARTING, READING, SCORING = "starting", "reading", "scoring"
 """The stages of a child's work; limits and crashes are the file's fault while the file is read."""
 
@@ -64,6 +65,16 @@ def death(error: Died, stage: str, pk: int, *, crashed_before: int) -> Ending:
         f"The process that evaluated submission {pk} ended {error.reason} in stage {stage!r}.",
         cure="The worker tries again. The log has the details.",
         code="evaluate.died",
+    )
+
+
+def hopeless(error: NeucoError, pk: int) -> InfrastructureError:
+    """Return the error for a submission whose evaluation has failed many times in a row."""
+    return InfrastructureError(
+        f"The evaluation of submission {pk} failed {HOPELESS_TRIES} times in a row: {error.sentence}",
+        cure=f"It is now tried every {HOPELESS_WAIT.seconds // 60} minutes. When the cause is fixed, restart the worker, or run"
+        f" `neuco-worker challenge retry {pk}`. {error.cure}".strip(),
+        code=HOPELESS,
     )
 
 

@@ -82,7 +82,7 @@ class Evaluation:
                 tx.move(row.pk, State.SCORING, State.FETCHED, read_at=None)
             return None
         try:
-            return self._context.phase(phase)
+            setup = self._context.phase(phase)
         except NeucoError as error:
             # it waits for the right secret or an intact record; other phases continue
             outcome, _ = blame(error, STARTING, row.pk, crashed_before=0)
@@ -91,3 +91,5 @@ class Evaluation:
                 requeue(tx, row, error, outcome, retry_at=retry_at)
                 self._context.report(tx, alert_key(phase), error, now=now)
             return None
+        self._context.clear_alert(alert_key(phase))
+        return setup

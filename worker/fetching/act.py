@@ -18,7 +18,7 @@ from worker.evaluation import answers
 from worker.fetching import uploads
 from worker.fetching.fetch_child import Order, Result
 from worker.runtime import NotDue
-from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
+from worker.runtime.child_acts import SHARED, ChildAct, Died, Limits, OverLimit, fault_key
 from worker.runtime.storage import FileStore
 from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
@@ -109,6 +109,7 @@ class FetchFile(ChildAct[Result]):
         if current is None or not tx.is_open(self._attempt):
             return
         tx.resolve_alert(f"fetch:{self.pk}")
+        tx.resolve_faults(self.name, SHARED)
         if result["sha256"] == uploads.PLACEHOLDER:
             self._placeholder(tx, current, now)
             return
@@ -155,4 +156,4 @@ class FetchFile(ChildAct[Result]):
         retry_at = self._context.retry_at(now, current.tries)
         tx.note(self.pk, not_before=retry_at, tries=current.tries + 1, **values)
         if isinstance(error, OrganizerError) or current.tries >= TRIES_UNTOLD:
-            self._context.report(tx, f"fetch:{self.pk}", error, now=now)
+            self._context.report(tx, fault_key(self.name, error, self.pk), error, now=now)

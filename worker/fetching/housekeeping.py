@@ -32,6 +32,8 @@ def remove_old_files(context: Context, files: FileStore, now: datetime) -> None:
     for path in files.stored():
         if path.name not in needed:
             files.remove(path.name)
+    if below_reserve(files.free_bytes(), context.configuration.submission.disk_reserve_gigabytes) is None:
+        context.clear_alert("disk.reserve")
 
 
 def _promised(tx: Transaction) -> set[str | None]:

@@ -91,8 +91,6 @@ class PostAnswer(Call[None]):
         if status == "finished":
             facts.supersede_older(tx, row.pk)
             quota.tell(tx, current, now=now)
-        for about in ("post", "hold", "elsewhere", "set-back"):
-            tx.resolve_alert(f"{about}:{row.pk}")
 
     def recorded(self, result: None, now: datetime) -> None:
         """Say that EvalAI has it."""

@@ -52,6 +52,11 @@ class Call(Act[Client, Result]):
         """Note when it began."""
         self.began_at = now
 
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Tell the organizer of an error that is theirs; the runner repeats the call, and ends the alert once it succeeds."""
+        if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
+            tx.raise_alert(f"evalai.{self.name}", error.code, error.message, now=now)
+
 
 class CallRunner:
     """Makes one call at a time.
@@ -155,6 +160,7 @@ class CallRunner:
             self._retries.pop(name, None)
         self._session.call_began_at, self._session.call_ended_at = call.began_at, now
         self.last_error = None
+        self._context.clear_alert(f"evalai.{call.name}")
         self._tell_of_silence(None, now)
         self._accept_token(now)
 

@@ -283,6 +283,7 @@ def _follow_answered(tx: Transaction, row: SubmissionRow, facts: Submission, *, 
     expected = "failed" if row.state is State.FAILED else "finished"
     state, status = row.state, facts.status
     if status in (expected, "cancelled") or facts.ignored:
+        tx.resolve_alert(f"set-back:{row.pk}")
         return
     if row.state is State.FAILED and status == "resuming":
         tx.move(row.pk, State.FAILED, State.ACKNOWLEDGED, running_at=None, answer=None, file_hash=None)
@@ -384,7 +385,6 @@ def cancel(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
     target = State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED
     if tx.move(row.pk, row.state, target):
         tx.settle_all(OutboxKind.POST, row.pk, now=now)
-        tx.resolve_alert(f"hold:{row.pk}")
 
 
 def hold(tx: Transaction, row: SubmissionRow, error: OrganizerError, *, now: datetime) -> None:

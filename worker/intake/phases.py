@@ -15,7 +15,6 @@ from worker.challenge.context import Context
 from worker.challenge.sections import Phase as Settings
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Described, Phase
-from worker.intake import quota
 from worker.intake.calls import Call
 from worker.state import AT_EVALAI, Transaction
 
@@ -59,12 +58,11 @@ class ReadPhases(Call[tuple[list[Phase], Described]]):
 
 
 def record_terms(tx: Transaction, phases: Sequence[Phase], *, now: datetime) -> None:
-    """Record what the page says of the phases, and tell that an end was moved; alerts about what has happened end after a day.
+    """Record what the page says of the phases, and tell that an end was moved.
 
     The first push follows by itself.
     """
     before, terms = tx.document(AT_EVALAI), {phase.codename: _terms(phase) for phase in phases}
-    tx.resolve_older(END_MOVED, quota.CODE, now=now)
     if terms == before:
         return
     tx.set_fact(AT_EVALAI, json.dumps(terms))

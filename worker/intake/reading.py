@@ -15,7 +15,7 @@ from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Submission
 from worker.fetching import uploads
-from worker.intake import facts, senders, waiting
+from worker.intake import facts, waiting
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
@@ -25,6 +25,7 @@ from worker.state import OutboxKind, SubmissionRow, Transaction
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, because anybody may edit them
 OVERLAP = timedelta(minutes=1)  # EvalAI may store two submissions in another order than that of their times
+PHASES_LACKING = "evalai.phases_lacking"  # the key of an alert
 PORTION = 200  # listed submissions to compare with the database at a time
 
 
@@ -94,6 +95,7 @@ class Connect(Call[Remote]):
         record_terms(tx, result.listed, now=now)
         for fault in phase_faults(self._context.configuration, result.phases):
             raise fault
+        tx.resolve_alert(PHASES_LACKING)
 
     def recorded(self, result: Remote, now: datetime) -> None:
         """Keep the phases in the session."""
@@ -111,9 +113,8 @@ class Reconnect(Connect):
         """Raise an alert about phases that EvalAI does not have."""
         try:
             super().outcome(tx, result, now)
-            tx.resolve_alert("evalai.phases")
         except OrganizerError as error:
-            self._context.report(tx, "evalai.phases", error, now=now)
+            self._context.report(tx, PHASES_LACKING, error, now=now)
 
     def recorded(self, result: Remote, now: datetime) -> None:
         """Keep the phases, and look at all submissions, because one that is on hold for its phase may continue now."""
@@ -232,7 +233,6 @@ class Reconcile(ListSubmissions):
         facts.tell_of_earlier(tx, now=now)
         uploads.tell_of_old(tx, now=now)
         waiting.tell(tx, self._context.configuration, now=now)
-        tx.resolve_older(senders.UNUSUAL, now=now)
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
         """Note when it was done."""

@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 
 from scoring.printable import count_of, name_some
 from worker.challenge.configuration import Configuration
+from worker.evaluation.outcomes import HOPELESS
 from worker.fairness import commitments, draws
 from worker.fairness.published import is_held
 from worker.intake import changes
-from worker.state import ACTIVE, UNSCORED, State, SubmissionRow, Transaction
+from worker.state import ACTIVE, HOPELESS_TRIES, UNSCORED, State, SubmissionRow, Transaction
 
 TOO_LONG = timedelta(days=3)
 WAITING = "submission.waiting"
@@ -88,6 +89,8 @@ def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> Non
         " answered after all, run `neuco-worker challenge retry NUMBER`; if its team withdrew it, `neuco-worker challenge follow NUMBER`."
     )
     _raise_for(tx, given_up, changes.GIVEN_UP, text, now=now)
+    if all(row.tries < HOPELESS_TRIES for row in tx.submissions([State.FETCHED, State.SCORING])):
+        tx.resolve_alert(HOPELESS)
 
 
 def _named(rows: Sequence[SubmissionRow]) -> str:

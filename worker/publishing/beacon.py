@@ -67,6 +67,7 @@ class FetchRound(Act[requests.Session, str]):
 
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
         """Mix the value in, except where another commitment has meanwhile changed what a phase waits for."""
+        tx.resolve_alert(UNREACHABLE)
         waiting = draws.waiting(commitments.public(tx))
         phases = [name for name, draw in self._awaited.items() if waiting.get(name) == draw]
         if not phases:
@@ -79,7 +80,6 @@ class FetchRound(Act[requests.Session, str]):
             reason=f"round {self._number} of {self._chain.name} was mixed in",
             now=now,
         )
-        tx.resolve_alert(UNREACHABLE)
         tx.request_publish()
 
     def recorded(self, result: str, now: datetime) -> None:

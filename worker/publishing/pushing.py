@@ -22,7 +22,6 @@ from worker.state import Completed, State, Transaction
 HISTORY = "leaderboard/history.jsonl"
 OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
-"""How long an alert stays after its cause was fixed."""
 _LAST_COMMIT = "last_commit"
 VAIN_TRIES = 3  # after which the organizer is told
 
@@ -150,7 +149,6 @@ def _record_commit(
             " them. Find out who it was, and allow only the worker's account to push to the branch.",
             now=now,
         )
-    tx.resolve_older(OVERWRITTEN, REWRITTEN, now=now)
     if published.changed or published.rewritten:
         pushed = {"place": place(configuration), "commit": published.commit}
         tx.set_fact(_LAST_COMMIT, json.dumps(pushed))

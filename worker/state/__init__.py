@@ -17,6 +17,8 @@ from worker.state.notices import (
     alert_code,
 )
 from worker.state.rows import (
+    HOPELESS_TRIES,
+    HOPELESS_WAIT,
     LONGEST_WAIT,
     Alert,
     AttemptRow,
@@ -36,6 +38,8 @@ __all__ = [
     "ATTESTED",
     "AT_EVALAI",
     "COUNTED",
+    "HOPELESS_TRIES",
+    "HOPELESS_WAIT",
     "LOG_UNSEEN",
     "LONGEST_WAIT",
     "RESTORED",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -63,6 +64,7 @@ ALERT_CODES = frozenset(
         "leaderboard.*",
         "leaderboard.overwritten",
         "leaderboard.rewritten",
+        "library.*",
         "memory",
         "phase.end_moved",
         "phase.not_open",
@@ -95,7 +97,6 @@ def alert_code(code: str) -> str:
     return code if not ALERT_CODES.isdisjoint((code, family)) else "unexpected"
 
 
-ALERT_KEPT_FOR = timedelta(days=1)  # about what has happened; other alerts last as long as their cause
 RESTORED = "restored_from"  # set while the state comes from a backup: the time until which it is complete
 ATTESTED = "promised_at"  # the latest time on any attestation
 REVEALED = "revealed_at"  # when something was last revealed
@@ -161,10 +162,10 @@ class Notices(Tables):
         """Resolve an alert, if it was raised."""
         self._connection.execute(alerts.delete().where(alerts.c.key == key))
 
-    def resolve_older(self, *codes: str, now: datetime) -> None:
-        """Resolve alerts about events, with one of these codes, that were raised last a day ago or earlier."""
-        old = alerts.c.code.in_(codes) & (alerts.c.seen_at <= now - ALERT_KEPT_FOR)
-        self._connection.execute(alerts.delete().where(old))
+    def resolve_faults(self, step: str, families: Collection[str]) -> None:
+        """Resolve the alerts about faults of a step that are not about one submission: their keys name a code of one of these families."""
+        found = [alerts.c.key.like(f"{step}:{family}.%") for family in families]
+        self._connection.execute(alerts.delete().where(sa.or_(*found)))
 
     def alerts(self) -> list[Alert]:
         """Return all alerts, the oldest first."""

@@ -39,6 +39,10 @@ Code = Annotated[str, sa.String(64)]
 Name = Annotated[str, sa.String(100)]
 LONGEST_WAIT = timedelta(seconds=120)
 """The longest back-off; a time further in the future was set before the clock was set back, and is ignored."""
+HOPELESS_TRIES = 10
+"""After so many failed tries in a row, a submission needs a person, and should take no time from others."""
+HOPELESS_WAIT = timedelta(minutes=15)
+"""The time between its tries from then on."""
 KEY = {"primary_key": True}
 INDEXED = {"index": True}
 
@@ -116,7 +120,8 @@ class SubmissionRow:
 
     def waits(self, now: datetime) -> bool:
         """Return whether it is too early to continue with it."""
-        return self.not_before is not None and now < self.not_before <= now + LONGEST_WAIT
+        longest = HOPELESS_WAIT if self.tries >= HOPELESS_TRIES else LONGEST_WAIT
+        return self.not_before is not None and now < self.not_before <= now + longest
 
     def can_go_on(self, now: datetime) -> bool:
         """Return whether it can continue now: its next try is due, and its facts do not contradict each other.

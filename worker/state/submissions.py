@@ -10,9 +10,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from worker.state.rows import SubmissionRow
-from worker.state.schema import QUERIES, Tables, outbox, submissions
+from worker.state.schema import QUERIES, Tables, alerts, outbox, submissions
 from worker.state.states import ACTIVE, TRANSITIONS, State
 
+STEPS = ("elsewhere", "evaluate", "fetch", "hold", "post", "read", "set-back")
+"""What comes before the number in the keys of alerts that end with their submission."""
 _DISPUTED = submissions.c.hold.like("facts.%")  # as SubmissionRow.disputed
 _BY_PK = sa.select(submissions).where(submissions.c.pk.in_(sa.bindparam("pks", expanding=True)))
 _UNANNOUNCED = (
@@ -114,8 +116,8 @@ class Submissions(Tables):
     def move(self, pk: int, source: State, target: State, **values: Any) -> bool:
         """Move a submission from one state to another, if it is still in the first.
 
-        A move clears the back-off and the hold, because their cause is over. Only a dispute goes on until the submission has ended, because
-        no step of ours settles it.
+        A move clears the back-off and the hold, because their cause is over; only the start of its scoring does not show that. A dispute
+        goes on until the submission has ended, because no step of ours settles it. The alerts about its steps end with the submission, too.
 
         Raises:
             ValueError: If the table of transitions does not contain the step, which is a defect.
@@ -124,15 +126,19 @@ class Submissions(Tables):
             raise ValueError(f"no transition {source} -> {target}")
         goes_on = _DISPUTED if target in ACTIVE else sa.false()
         held = {name: sa.case((goes_on, submissions.c[name]), else_=None) for name in ("hold", "hold_reason")}
+        tries = {} if target is State.SCORING else {"tries": 0}
         result = self._connection.execute(
             submissions.update()
             .where(submissions.c.pk == pk, submissions.c.state == source)
-            .values({"not_before": None, "tries": 0, **held, **values, "state": target})
+            .values({"not_before": None, **tries, **held, **values, "state": target})
         )
-        if result.rowcount == 1:
-            self.moves.append(f"{source}>{target}")
-            return True
-        return False
+        if result.rowcount != 1:
+            return False
+        if target not in ACTIVE and target is not State.UPLOADING:
+            keys = [f"{step}:{pk}" for step in STEPS]
+            self._connection.execute(alerts.delete().where(alerts.c.key.in_(keys)))
+        self.moves.append(f"{source}>{target}")
+        return True
 
     def note(self, pk: int, **values: Any) -> None:
         """Record facts of a submission that are not its state."""

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import psutil
@@ -15,14 +16,14 @@ import pytest
 
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from tests.waiting import until
-from tests.worker.harness.gate import scoring_hangs
+from tests.worker.harness.gate import interpreter, scoring_hangs
 from tests.worker.harness.harness import NEW, SECRET, Harness, StepWorker, embeddings
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
 from worker.evaluation.outcomes import READING, SCORING, STARTING, blame
 from worker.runtime.child import Child, command
 from worker.runtime.child_acts import Died, OverLimit
-from worker.state import Outcome
+from worker.state import HOPELESS_TRIES, HOPELESS_WAIT, Outcome
 
 
 @pytest.mark.parametrize(
@@ -67,6 +68,26 @@ def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
         assert (child.ended(), list(child.messages())) == (1, [])
         assert "KeyError" in child.errors()
     assert not (tmp_path / "child").exists()
+
+
+def test_an_evaluation_that_fails_again_and_again_waits_longer(harness: Harness) -> None:
+    """Each wait is longer than the one before; from ten failures on it is a quarter of an hour, and one alert tells of all submissions."""
+    with harness.worker() as worker:
+        with pytest.MonkeyPatch.context() as patch:
+            deadly = interpreter(harness.folder, 'case "$*" in *evaluate_child) kill -9 $$;; esac')
+            patch.setattr(sys, "executable", str(deadly))
+            pks = [harness.submit(team, embeddings(number)) for number, team in enumerate("AB")]
+            begun = worker.clock.now()
+            worker.drive(lambda: all(len(worker.outcomes(pk)) == HOPELESS_TRIES for pk in pks))
+            assert worker.clock.now() - begun > timedelta(minutes=3)
+            worker.drive(lambda: worker.alerts() == {"evaluate.hopeless"})
+            worker.clock.advance(HOPELESS_WAIT.total_seconds() - 120)
+            worker.wait(10)
+            assert {len(worker.outcomes(pk)) for pk in pks} == {HOPELESS_TRIES}
+        worker.restart()
+        worker.finish(*pks)
+        worker.advance(60)
+        assert worker.alerts() == set()
 
 
 def test_damaged_compiled_code_ends_no_evaluation(

@@ -1,0 +1,239 @@
+"""Every alert ends when its cause has gone: each code has a test that says so, and each key is resolved by somebody."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.worker.harness.gate import interpreter
+from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
+from worker.daemon.alerts import HAPPENED, KEPT_FOR
+from worker.sandbox import ManualClock
+from worker.state import ALERT_CODES, State
+from worker.state.submissions import STEPS
+
+ROOT = Path(__file__).parents[3]
+CALL = "daemon/test_alert_ends.py::test_an_alert_about_a_call_ends_with_its_success"
+EVENT = "daemon/test_alert_ends.py::test_an_alert_about_what_has_happened_ends_after_a_day"
+SHARED = "daemon/test_alert_ends.py::test_a_fault_that_all_submissions_share_is_told_once"
+STEP = "daemon/test_alert_ends.py::test_alerts_about_its_steps_end_with_a_submission"
+OUTAGE = "intake/test_calls.py::test_an_outage_of_a_night_costs_nothing_but_time"
+PHASE = "intake/test_calls.py::test_a_reload_with_an_unknown_phase_does_not_end_the_worker"
+PUSH = "publishing/test_publishing.py::test_a_commit_says_what_it_changes"
+RECORD = "challenge/test_records.py::test_a_damaged_record_stops_only_its_own_board"
+STATE = "daemon/test_alerts.py::test_a_failing_state_is_reported_once_and_again_when_it_fails_again"
+TOKEN = "intake/test_calls.py::test_a_refused_token_waits_alerts_and_goes_on"
+ENDS = {
+    "act.timed_out": "runtime/test_runner.py::test_a_call_that_hangs_is_given_up",
+    "beacon.*": "publishing/test_beacon.py::test_nothing_is_scored_before_the_value_is_known",
+    "board.folds_differ": PUSH,
+    "child.start": SHARED,
+    "disk.*": "test_full_disk.py::test_a_file_that_does_not_fit_waits_for_room",
+    "download.broken": "fetching/test_fetching.py::test_a_file_elsewhere_is_not_fetched",
+    "download.host": "fetching/test_fetching.py::test_a_file_elsewhere_is_not_fetched",
+    "download.redirected": "fetching/test_fetching.py::test_a_file_elsewhere_is_not_fetched",
+    "engine.*": SHARED,
+    "evalai.challenge_differs": CALL,
+    "evalai.email_unverified": TOKEN,
+    "evalai.hosts_changed": EVENT,
+    "evalai.hosts_unknown": "intake/test_hosts.py::test_a_server_that_hides_its_hosts_stops_nothing",
+    "evalai.metric_differs": CALL,
+    "evalai.not_found": CALL,
+    "evalai.not_permitted": CALL,
+    "evalai.phase_unknown": PHASE,
+    "evalai.redirected": CALL,
+    "evalai.rejected": "intake/test_calls.py::test_an_answer_that_evalai_does_not_take_is_kept_reported_once_and_tried_again",
+    "evalai.server_address": CALL,
+    "evalai.split_unknown": CALL,
+    "evalai.throttled": OUTAGE,
+    "evalai.token_form": TOKEN,
+    "evalai.token_refused": TOKEN,
+    "evalai.unintelligible": OUTAGE,
+    "evalai.unreachable": OUTAGE,
+    "evaluate.*": "evaluation/test_at_once.py::test_the_end_of_one_child_does_not_affect_the_others",
+    "facts.author_not_in_team": "intake/test_senders.py::test_a_submission_for_a_team_of_others_waits",
+    "facts.changed": "intake/test_strangers.py::test_what_anybody_writes_before_the_answer_changes_nothing",
+    "facts.number_used": "intake/test_senders.py::test_a_submission_whose_number_its_team_had_used_waits",
+    "facts.other_challenge": "intake/test_senders.py::test_a_submission_of_another_challenge_is_told_and_waits_for_nobody",
+    "facts.phase_unconfigured": "intake/test_intake.py::test_a_phase_nobody_configured_is_held_until_a_reload_names_it",
+    "facts.sender_unusual": "intake/test_senders.py::test_an_author_who_is_new_for_a_team_and_a_gap_are_told_once",
+    "fetch.*": STEP,
+    "file.link_expired": STEP,
+    "leaderboard.*": "publishing/test_files_branch.py::test_boards_do_not_wait_for_files_that_cannot_be_pushed",
+    "leaderboard.overwritten": "publishing/test_commits_of_others.py::test_commits_of_others_are_corrected_and_reported_once",
+    "leaderboard.rewritten": "publishing/test_commits_of_others.py::test_a_forced_push_is_reported_and_registered",
+    "library.*": SHARED,
+    "memory": STEP,
+    "phase.end_moved": "intake/test_opening.py::test_what_changes_at_evalai_is_told",
+    "phase.not_open": "intake/test_opening.py::test_a_phase_that_should_be_open_and_is_not_is_told",
+    "phase.not_recorded": RECORD,
+    "phase.open": "intake/test_opening.py::test_a_closed_phase_that_takes_submissions_is_told",
+    "phase.paused": "intake/test_opening.py::test_what_changes_at_evalai_is_told",
+    "queue.foreign": EVENT,
+    "record.*": RECORD,
+    "restore.answered_since": "organizer/test_backup.py::test_a_restored_worker_continues_from_what_was_published",
+    "secret.*": "publishing/test_beacon.py::test_a_secret_that_cannot_be_read_when_the_draw_is_due_is_an_alert",
+    "state.*": STATE,
+    "submission.answered_elsewhere": STEP,
+    "submission.given_up": "intake/test_waiting.py::test_what_evalai_gave_up_is_told_once_and_comes_back",
+    "submission.quota": EVENT,
+    "submission.set_back": "daemon/test_alert_ends.py::test_a_reset_that_is_undone_is_told_no_longer",
+    "submission.timed_out": "intake/test_waiting.py::test_what_evalai_failed_is_told_once_and_answered_all_the_same",
+    "submission.unreadable": STEP,
+    "submission.waiting": "intake/test_waiting.py::test_what_waits_for_three_days_is_told_until_it_goes_on",
+    "team.name_alike": "intake/test_senders.py::test_a_name_that_looks_like_another_teams_is_marked_and_told",
+    "unexpected": STEP,
+    "upload.unfinished": "fetching/test_fetching.py::test_an_abandoned_upload_is_checked_less_and_less_and_reported_after_a_day",
+}
+"""The code of each alert, or its family, and the test under ``tests/worker`` in which such an alert ends."""
+
+
+def test_every_code_has_a_test_in_which_it_ends() -> None:
+    """A new code needs one, too."""
+    assert ENDS.keys() == ALERT_CODES
+    for place in set(ENDS.values()):
+        path, _, name = place.partition("::")
+        assert f"def {name}(" in (ROOT / "tests" / "worker" / path).read_text(), place
+
+
+class Keys:
+    """The keys of alerts in the product's code, with {} for every value that only a running worker knows."""
+
+    def __init__(self) -> None:
+        self._modules = [ast.parse(path.read_text()) for path in (ROOT / "worker").rglob("*.py")]
+        self._constants = {
+            name: value for module in self._modules for name, value in assigned(module.body) if text_of(value)
+        }
+
+    def of(self, **places: int) -> set[str]:
+        """Return the keys in all calls of methods, each named with the place of the key among its arguments."""
+        found = set()
+        for module in self._modules:
+            local = list(assigned(ast.walk(module)))
+            for call in ast.walk(module):
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args:
+                    place = places.get(call.func.attr)
+                    if place is not None and place < len(call.args):
+                        found |= self._written(call.args[place], local)
+        return found
+
+    def _written(self, key: ast.expr, local: list[tuple[str, ast.expr]]) -> set[str]:
+        if isinstance(key, ast.Name):
+            values = [value for name, value in local if name == key.id and value is not key]
+            known = [self._constants[key.id]] if not values and key.id in self._constants else values
+            return {
+                text for value in known for text in self._written(value, local)
+            }  # a parameter is its caller's
+        if isinstance(key, ast.Call):  # its function makes the key
+            return {f"{ast.unparse(key.func)}()"}
+        if isinstance(key, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.FormattedValue) else part for part in key.values]
+            return {"".join(text_of(self._constants.get(ast.unparse(part), part)) or "{}" for part in parts)}
+        return {text_of(key) or ast.unparse(key)}
+
+
+def assigned(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    """Return names and what they are assigned, one by one."""
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                pairs = [(target, node.value)]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs = list(zip(target.elts, node.value.elts, strict=False))
+                yield from ((left.id, right) for left, right in pairs if isinstance(left, ast.Name))
+
+
+def text_of(node: ast.AST) -> str | None:
+    """Return a constant text."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def test_every_key_is_resolved_by_somebody() -> None:
+    """Where it was raised, with its submission, or after a day."""
+    keys = Keys()
+    resolved = keys.of(resolve_alert=0, clear_alert=0) | {f"{step}:{{}}" for step in STEPS} | {"fault_key()"}
+    left = keys.of(raise_alert=0, report=1) - resolved
+    assert {key for key in left if key.partition(":")[0] not in HAPPENED} == set()
+
+
+def test_an_alert_about_what_has_happened_ends_after_a_day(worker: StepWorker) -> None:
+    """It lasts a day longer if it happens again; alerts about anything else stay as long as their cause."""
+    now = worker.clock.now()
+    with worker.store.write() as tx:
+        for event in HAPPENED:
+            tx.raise_alert(f"{event}:1", "unexpected", "It happened.", now=now)
+        tx.raise_alert("another:1", "unexpected", "It lasts.", now=now)
+    worker.clock.advance(KEPT_FOR.total_seconds() / 2)
+    with worker.store.write() as tx:
+        tx.raise_alert("quota:1", "unexpected", "It happened again.", now=worker.clock.now())
+    for left in ({"another:1", "quota:1"}, {"another:1"}):
+        worker.clock.advance(KEPT_FOR.total_seconds() / 2)
+        worker.drive(lambda: not worker.step())
+        with worker.store.read() as tx:
+            assert {alert.key for alert in tx.alerts()} == left
+
+
+@pytest.mark.parametrize("end", [State.CANCELLED, State.SUPERSEDED])
+def test_alerts_about_its_steps_end_with_a_submission(
+    harness: Harness, worker: StepWorker, end: State
+) -> None:
+    """Whatever the steps failed of, nothing is left to do once it was answered, cancelled or run again."""
+    with worker.store.write() as tx:
+        for pk in (7, 8):
+            tx.add(pk, now=worker.clock.now())
+            for step in STEPS:
+                tx.raise_alert(f"{step}:{pk}", "unexpected", "It failed.", now=worker.clock.now())
+        tx.move(7, State.RECEIVED, end)
+        tx.move(8, State.RECEIVED, State.ACKNOWLEDGED)
+        assert {alert.key for alert in tx.alerts()} == {f"{step}:8" for step in STEPS}
+
+
+def test_a_fault_that_all_submissions_share_is_told_once(tmp_path: Path) -> None:
+    """While the engine is away, three submissions that wait for it are one alert; it ends with the first that is scored."""
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(name='torch')")
+    without_torch = interpreter(tmp_path, f"export PYTHONPATH={tmp_path}")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Harness(tmp_path, clock=ManualClock(), changes={"scoring": {"engine": "torch"}}) as harness,
+        harness.worker() as worker,
+    ):
+        patch.setattr(sys, "executable", str(without_torch))
+        pks = [harness.submit(team, embeddings(NEW + number)) for number, team in enumerate("ABC")]
+        worker.drive(lambda: all(pk in worker.states() and worker.row(pk).tries > 0 for pk in pks))
+        with worker.store.read() as tx:
+            (alert,) = tx.alerts()
+        assert (alert.key, alert.code) == ("evaluate:library.missing", "library.missing")
+        harness.configure({"scoring": {"engine": "local"}})
+        worker.reload()
+        worker.drive(lambda: {harness.status(pk) for pk in pks} == {"finished"})
+        assert worker.alerts() == set()
+
+
+def test_an_alert_about_a_call_ends_with_its_success(harness: Harness, worker: StepWorker) -> None:
+    """A listing that EvalAI does not permit is the organizers' to fix, and is repeated until it succeeds."""
+    worker.drive()
+    harness.configure({"evalai": {"challenge": harness.evalai.challenge + 1}})
+    worker.reload()
+    worker.drive(lambda: "evalai.challenge_differs" in worker.alerts())
+    harness.configure({"evalai": {"challenge": harness.evalai.challenge}})
+    worker.reload()
+    worker.drive()
+    assert worker.alerts() == set()
+
+
+def test_a_reset_that_is_undone_is_told_no_longer(harness: Harness, worker: StepWorker) -> None:
+    """The alert that an answer was reset twice ends when EvalAI shows it again, whoever did that."""
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    for status in ("submitted", "running"):
+        harness.evalai.edit(pk, status=status)
+        worker.drive()
+        worker.drive()
+    assert worker.alerts() == {"submission.set_back"}
+    harness.evalai.edit(pk, status="finished")
+    worker.drive()
+    assert worker.alerts() == set()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import count
 from typing import Any, ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
@@ -29,6 +28,7 @@ HOSTS = Job("hosts", lambda _: 6 * 3600)  # reads the members if there is no new
 VAIN_TRIES = 3  # after which the organizer is told
 KNOWN_HOSTS = "hosts"  # the fact with their names, and when these were read
 AUTHORS = "authors"  # the fact with the names of all authors by number
+PAGES = "author_pages"  # the fact with the next page of each phase's listing that is being read
 CHANGED = "evalai.hosts_changed"
 STRANGER = "its author was not a member of the team"
 TAKEN_OFF = (
@@ -91,7 +91,17 @@ class Hosts:
         unnamed = [row for row in unknown if row.by_member is None or str(row.created_by) not in names]
         if not unnamed or not self.runner.due(FindAuthors.name, now):
             return None
-        return FindAuthors(self, [row for row in unnamed if row.phase_pk == unnamed[0].phase_pk])
+        wanted = [row for row in unnamed if row.phase_pk == unnamed[0].phase_pk]
+        page, newest = _place(tx, wanted[0].phase_pk)
+        if any(row.pk > newest for row in wanted):
+            page = 1
+        return None if urgent and page > 1 else FindAuthors(self, wanted, page=page)
+
+
+def _place(tx: Transaction, phase_pk: int | None) -> tuple[int, int]:
+    """Return which page of a phase's listing is read next, and the newest submission that was looked for on the pages before."""
+    page, newest = tx.document(PAGES).get(str(phase_pk), (1, 0))
+    return page, newest
 
 
 class HostsCall(Call[Result]):
@@ -141,12 +151,10 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
     def outcome(self, tx: Transaction, result: tuple[frozenset[str], Account], now: datetime) -> None:
         """Record who the hosts are, and tell if others joined or left."""
         names, account = result
-        tx.resolve_alert(f"evalai.{self.name}")
         before = frozenset(tx.document(KNOWN_HOSTS).get("names", names))
         tx.set_fact(KNOWN_HOSTS, json.dumps({"names": sorted(names), "read_at": self.began_at.isoformat()}))
         if names != before:
             _tell_of_change(tx, joined=names - before, left=before - names, now=now)
-        tx.resolve_older(CHANGED, now=now)
         _keep_names(tx, {account.pk: account.name})
         _decide(tx, tx.authors_unknown())
 
@@ -176,34 +184,32 @@ def _tell_of_change(tx: Transaction, *, joined: frozenset[str], left: frozenset[
 
 
 class FindAuthors(HostsCall["dict[int, Author]"]):
-    """Find the authors of submissions by name, and the members of their teams, in a phase's listing.
+    """Find the authors of submissions by name, and the members of their teams, on a page of a phase's listing, newest first.
+
+    What is not there is looked for on the next pages, with a call for each. The next page is recorded, so that a restart repeats none.
 
     Args:
         hosts: What is known of the hosts.
         wanted: Submissions of the authors, all to one phase.
+        page: The page.
     """
 
     name = "authors"
 
-    def __init__(self, hosts: Hosts, wanted: Sequence[SubmissionRow]) -> None:
+    def __init__(self, hosts: Hosts, wanted: Sequence[SubmissionRow], *, page: int) -> None:
         super().__init__(hosts)
         self._phase_pk = wanted[0].phase_pk or 0
         self._wanted = {row.pk: row for row in wanted}
+        self._page = page
 
     def perform(self, resource: Client) -> dict[int, Author]:
-        """Read pages until every submission was found or no page is left; return submission to author, for all that are listed."""
+        """Read the page; return submission to author, for all that are listed."""
         # Not by team: a submission that names another team by now would be missing, and so be believed.
-        authors: dict[int, Author] = {}
-        for page in count(1):
-            listed = resource.authors(self._phase_pk, page=page)
-            authors |= listed
-            if not listed or self._wanted.keys() <= authors.keys():
-                break
-        return authors
+        return resource.authors(self._phase_pk, page=self._page)
 
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
         """Record which submissions are the hosts', and whose authors belong to their teams; one that EvalAI does not list is believed."""
-        tx.resolve_alert(f"evalai.{self.name}")
+        self._turn_page(tx, result)
         users = {row.created_by: result[pk].user for pk, row in self._wanted.items() if pk in result}
         _keep_names(tx, users)
         _decide(tx, tx.authors_unknown())
@@ -212,10 +218,24 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
                 _compare_team(tx, row, result[pk], now=now)
                 if row.by_member is None and (fresh := tx.get(pk)) is not None and fresh.by_member:
                     senders.check(tx, fresh, result, now=now)
-            else:
+            elif not result:
                 fresh = tx.get(pk)
                 decided = fresh is not None and fresh.by_host is True
                 tx.note(pk, by_host=decided, by_member=True)
+
+    def _turn_page(self, tx: Transaction, result: dict[int, Author]) -> None:
+        """Record which page comes next: the second if a new submission is not on the first; none if all were found, or after the last."""
+        page, newest = _place(tx, self._phase_pk)
+        pages, missing = tx.document(PAGES), self._wanted.keys() - result.keys()
+        pages.pop(str(self._phase_pk), None)
+        if result and missing:
+            page = 2 if max(missing) > newest else max(page, self._page + 1)
+            renamed = [pk for pk, row in self._wanted.items() if pk in result and result[pk].team != row.team]
+            newest = min(
+                [max([newest, *self._wanted]), *(pk - 1 for pk in renamed)]
+            )  # these are looked for again
+            pages[str(self._phase_pk)] = page, newest
+        tx.set_fact(PAGES, json.dumps(pages))
 
 
 def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: datetime) -> None:

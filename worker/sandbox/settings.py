@@ -97,6 +97,7 @@ class SandboxSettings:
     fields: Mapping[str, Any] = field(default_factory=dict)
     visibility_timeout_s: float = 30.0
     throttle_per_minute: int = 60
+    page_size: int = 150  # of a phase's listing of submissions
     shared_queue: bool = False  # another challenge has a queue of the same name, on which EvalAI fails
     port: int = 0
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import count
+from pathlib import Path
 
+from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from worker.sandbox import ManualClock
 
 BASELINE = "Baseline random embeddings"
 
@@ -81,6 +85,40 @@ def test_new_submissions_are_looked_up_together_and_once(harness: Harness, worke
     asked = len(lookups(harness))
     worker.wait(60)
     assert (len(lookups(harness)), len(rows(harness))) == (asked, 3)
+
+
+def test_authors_on_many_pages_are_found_page_by_page(tmp_path: Path, cells: Path) -> None:
+    """Each page is a call of its own, new submissions come first, and a restart goes on with the page at which the worker was ended."""
+    calls, third = count(1), Gate("call 3")
+    third.close()
+
+    def checkpoint(name: str) -> None:
+        if name == "before call authors":
+            third(f"call {next(calls)}")
+
+    with (
+        Harness(tmp_path, clock=ManualClock(), cells=cells, settings={"page_size": 5}) as harness,
+        harness.worker(checkpoint=checkpoint) as worker,
+    ):
+        worker.drive()
+        with worker.store.write() as tx:
+            tx.set_fact("mode", "pause")
+        harness.evalai.world.tells_hosts = False
+        for number in range(13):
+            harness.submit("ABCDE"[number % 5], b"id,0\n")
+        worker.drive(lambda: len(worker.states()) == 13)
+        harness.evalai.world.tells_hosts = True
+        before = len(lookups(harness))
+        worker.drive(third.reached)
+        worker.restart()  # while the third page is read
+        harness.submit("F", b"id,0\n")
+        worker.drive(lambda: len(lookups(harness)) >= before + 4)
+        worker.drive(lambda: not worker.daemon.intake.busy)
+        with worker.store.read() as tx:
+            assert tx.authors_unknown() == []
+        pages = [int(path.rpartition("=")[2]) for path in lookups(harness)[before:]]
+        assert pages == [1, 2, 1, 3]
+        third.open()
 
 
 def test_who_sent_a_submission_is_decided_once(harness: Harness, worker: StepWorker) -> None:

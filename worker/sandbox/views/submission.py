@@ -214,11 +214,12 @@ def of_phase(phase: int) -> dict[str, Any]:
     ]
     rows.sort(key=lambda s: (s["submitted_at"], s["id"]), reverse=True)
     if is_host(g.challenge):
-        return paged([managed_submission_json(world, s) for s in rows])
+        return paged([managed_submission_json(world, s) for s in rows], size=world.settings.page_size)
     team = world.submitting_team(g.user, g.challenge)
     if team is None:
         raise error(400, "You are neither host nor participant of the challenge!")
-    return paged([submission_json(world, s, host=False) for s in rows if s["participant_team"] == team.pk])
+    own = [submission_json(world, s, host=False) for s in rows if s["participant_team"] == team.pk]
+    return paged(own, size=world.settings.page_size)
 
 
 @views.get("/api/jobs/phases/<int:phase>/submission_count_by_status/")

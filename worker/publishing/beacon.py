@@ -55,8 +55,10 @@ class FetchRound(Act[requests.Session, str]):
         servers = self._context.configuration.fairness.drand_servers
         for server in servers:
             signature = ask(resource, server, chain, number)
+            self.computing = True  # nearly a second for the pairing
             if signature is not None and is_signed(chain, number, signature):
                 return signature
+            self.computing = False
         hosts = ", ".join(urlsplit(server).netloc for server in servers)
         raise InfrastructureError(
             f"No server of {chain.name} returned round {number} ({hosts}).",

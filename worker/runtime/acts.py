@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -67,10 +68,12 @@ class Act(RecordedAct[Result], Generic[Resource, Result]):
     Attributes:
         what: Subject of a sentence about it, for people.
         time_out_s: Seconds after which it is given up; longer than the time-outs of the libraries.
+        computing: Whether it is computing now. Then only the processor time of this process counts, of which a busy machine gives little.
     """
 
     what: ClassVar[str]
     time_out_s: float
+    computing = False
 
     @abstractmethod
     def perform(self, resource: Resource) -> Result:
@@ -175,6 +178,7 @@ class _Performance(Generic[Resource]):
     resource: Resource
     looked_at: datetime
     spent_s: float = 0.0
+    processor_s: float = field(default_factory=time.process_time)
     thread: threading.Thread | None = None
     ended: Ended[Resource] | None = None
 
@@ -253,8 +257,12 @@ class Runner(Generic[Resource]):
         performance = self._performance
         if performance is None:
             return None
-        performance.spent_s += counted(performance.looked_at, now)
-        performance.looked_at = now
+        spent_s, computed_s = (
+            counted(performance.looked_at, now),
+            time.process_time() - performance.processor_s,
+        )
+        performance.looked_at, performance.processor_s = now, time.process_time()
+        performance.spent_s += min(spent_s, computed_s) if performance.act.computing else spent_s
         if performance.ended is None and performance.spent_s > performance.act.time_out_s:
             self._give_up(performance)
         return self._performance.ended if self._performance is not None else None

@@ -159,6 +159,20 @@ def test_a_clock_that_jumps_gives_nothing_up(store: Store, jump: int) -> None:
     act.may_go_on.set()
 
 
+def test_a_computation_is_given_up_by_processor_time_alone(store: Store) -> None:
+    """On a machine that is busy with other things, it takes as long as it takes; before and after it, every second counts."""
+    acts = runner(store)
+    act = Sayings("word")
+    act.time_out_s, act.computing = 600.0, True
+    acts.start(act, "", START)
+    now = pass_time(acts, START, 3600)  # by a clock on which this process computes for a moment only
+    assert not act.ended_by_force
+    act.computing = False
+    pass_time(acts, now, 601)
+    assert act.ended_by_force
+    act.may_go_on.set()
+
+
 @pytest.mark.parametrize(
     "problem",
     [

@@ -172,12 +172,16 @@ def test_contents_too_large_for_the_repository_are_left_out(
         harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
         harness.decide("once")
         monkeypatch.setattr(disclosure, "LIMIT_BYTES", 0)
+        left = harness.state / "published" / "dev" / ("0" * 64)  # by a reveal that was killed
+        left.mkdir(parents=True)
+        (left / f"{left.name}.0").write_text("no longer due")
         with open_session(harness.path) as session:
             freeze(session, "dev")
             lay_out(session, ["dev"], tell=told.append)
             reveal(session, ["dev"], labels=True)
             publish_now(session, tell=print)
         assert "would take more than 1 GB" in told[0]
+        assert not left.exists()
         with opened(str(harness.board)) as public:
             assert FILES_PATH not in public.files
             assert statuses(published_verdicts(public)) == [Status.BELIEVED]

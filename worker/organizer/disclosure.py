@@ -45,9 +45,19 @@ def lay_out(session: OrganizerSession, phases: Collection[str], *, tell: Tell) -
         with session.store.read() as tx:
             setup = open_phase(tx, name, secret)
             rows = [row for pk in due(tx, name) if (row := tx.get(pk)) is not None]
+            revealed = name in tx.reveals()
+        if not revealed:
+            _clear(files_branch.folder(session.configuration, name), {row.content_hash for row in rows})
         for row in rows:
             if reason := _lay_out(session, setup, row):
                 tell(f"The file of submission {row.pk} in phase {name} is not published: {reason}.")
+
+
+def _clear(folder: Path, due: Collection[str | None]) -> None:
+    """Remove what a reveal left that was ended before it was recorded, if it is no longer due: the next one would publish it."""
+    for place in folder.glob("*"):
+        if place.name not in due:
+            shutil.rmtree(place)
 
 
 def unpublished_files(session: OrganizerSession) -> int:

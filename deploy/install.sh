@@ -70,7 +70,8 @@ if [ -n "$uninstall" ]; then
     run rm -f "$command" "$rotation" "$journal"
     run rm -rf "$prefix" "$root/var/cache/neuco-worker"
     if live; then run systemctl daemon-reload; fi
-    say "Done. Not removed: $challenges (configurations, hidden tasks, secrets), $root/var/lib/neuco-worker (state), the user $user."
+    say "Done. Not removed: $challenges (configurations, hidden tasks, secrets), $root/var/lib/neuco-worker (state),"
+    say "$root/var/backups/neuco-worker (backups, which hold the secrets too), the user $user."
     exit 0
 fi
 

@@ -86,7 +86,8 @@ def repeat(
         if signals.reload_asked() and not reload(path, worker):
             signals.ask_reload()
         lock.check()
-        schedule.keep(intervals(worker.context.configuration), utc_now(), time.monotonic())
+        if schedule.keep(intervals(worker.context.configuration), utc_now(), time.monotonic()):
+            worker.intake.calls.clock_agrees = None
         moved, completed = step(worker, utc_now())
         if completed:
             watchdog.feed(utc_now())
@@ -220,8 +221,8 @@ class Patience:
         self._since_s = 0.0
 
     def ended(self, worker: Worker, left: Waiting, clock_s: float) -> bool:
-        """Return whether it is time to give up; while a child works, its own deadline applies instead."""
-        if left != self._left or worker.evaluation.busy or worker.fetching.busy:
+        """Return whether it is time to give up; while a child works or a draw is fetched, their own deadlines apply instead."""
+        if left != self._left or worker.evaluation.busy or worker.fetching.busy or worker.beacon.busy:
             self._left, self._since_s = left, clock_s
         # A failed push does not count while the queue is still being read, because what waits there is not known yet.
         unpushed = worker.publishing.last_error is not None and worker.intake.drained

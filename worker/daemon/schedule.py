@@ -50,8 +50,11 @@ class Schedule:
         )
         self._scheduler.start()
 
-    def keep(self, intervals: Mapping[Job, timedelta], now: datetime, monotonic_s: float) -> None:
+    def keep(self, intervals: Mapping[Job, timedelta], now: datetime, monotonic_s: float) -> bool:
         """Schedule the jobs again, and mark each, if an interval has changed, or the clock has jumped against one that nobody sets.
+
+        Returns:
+            Whether that was so.
 
         Args:
             intervals: Time between two runs of each job.
@@ -60,12 +63,13 @@ class Schedule:
         """
         zero = now - timedelta(seconds=monotonic_s)
         if intervals == self._intervals and abs(zero - self._zero) < JUMP:
-            return
+            return False
         self._intervals, self._zero = intervals, zero
         self._scheduler.remove_all_jobs()
         for job, interval in intervals.items():
             self._timetable.mark(job)
             self._scheduler.add_job(self._mark, Every(interval), [job], id=job.name)
+        return True
 
     def close(self) -> None:
         """End the thread."""

@@ -118,11 +118,14 @@ class Worker:
         """Do one iteration; return whether anything changed, so that the next one should follow at once."""
         moved = self.intake.collect(now)
         moved |= self.publishing.collect(now)
-        moved |= self.evaluation.step(now)
+        exact = bool(
+            self.intake.calls.clock_agrees
+        )  # otherwise nothing is registered or signed, because its time cannot be corrected
+        moved |= exact and self.evaluation.step(now)
         moved |= self.fetching.step(now)
         moved |= self.intake.step(now)
-        moved |= self.publishing.step(now)
-        moved |= self.beacon.step(now)
+        moved |= exact and self.publishing.step(now)
+        moved |= exact and self.beacon.step(now)
         moved |= self.alerting.step(now)
         if not moved and not self.busy:
             remove_old_files(self.context, self.files, now)

@@ -6,9 +6,11 @@ neither a message nor a traceback with its variables contains the token.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,6 +33,7 @@ class Transport:
     Attributes:
         expiry: When the token expires; None for a token without an expiry date.
         calls: How many calls were sent, answered or not.
+        ahead: How far EvalAI's clock was ahead of ours at the last answer that has a date; None before.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Transport:
         self._timeout_s = timeout_s
         self._clock = clock
         self.calls = 0
+        self.ahead: timedelta | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(server={self.server!r})"
@@ -79,6 +83,7 @@ class Transport:
     def _send(
         self, method: str, path: str, what: str, body: Mapping[str, Any] | None
     ) -> tuple[bytes, NeucoError | None]:
+        asked_at = self._clock()
         try:
             response = self._session.request(
                 method,
@@ -94,6 +99,10 @@ class Transport:
                 f"The request to {what} did not reach EvalAI, or its answer did not arrive ({type(problem).__name__}).",
                 cure="A running worker tries again. If this continues, check the network and evalai.server.",
             )
+        with contextlib.suppress(TypeError, ValueError):  # no date, or an invalid one
+            theirs = parsedate_to_datetime(response.headers.get("Date"))  # type: ignore[arg-type]
+            # Clocks that agree show a moment between the request and now, however long the answer took.
+            self.ahead = theirs - min(max(theirs, asked_at), self._clock())
         error = failure(
             status=response.status_code,
             headers=response.headers,

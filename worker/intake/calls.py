@@ -16,7 +16,7 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.evalai import Budget, Client, Retry, Throttled, TokenRefused
-from worker.intake.session import Session
+from worker.intake.session import CLOCKS_AGREE, Session, clocks_differ
 from worker.runtime import Act, Result, Runner
 from worker.state import Transaction
 
@@ -67,6 +67,9 @@ class CallRunner:
         client: EvalAI's client.
         budget: How many calls may leave.
         fresh_client: Makes a client with the currently configured token; called after a refusal and after a reload.
+
+    Attributes:
+        clock_agrees: Whether our clock agrees with EvalAI's; None if no call has ended since there was a reason to compare them.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class CallRunner:
         self._reloaded = False
         self._hung = False  # a thread that was given up may still use the client
         self._calls_before = 0  # count of the client when the current call began
+        self.clock_agrees: bool | None = None
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
         self.refused: TokenRefused | None = None  # how EvalAI refused the token; None while it accepts it
@@ -129,7 +133,7 @@ class CallRunner:
         if self._reloaded or self._hung or self.tries(ALL):
             self._reloaded = self._hung = False
             self._renew_client()
-        self._calls_before = self._client.calls
+        self._calls_before, self._client.ahead = self._client.calls, None
         begun = self._runner.start(call, self._client, now)
         if begun:
             self._budget.spend(now)
@@ -143,6 +147,7 @@ class CallRunner:
         call = cast("Call[Any]", ended.act)
         self._note_silence(ended.error, now)
         ended = self._runner.record(ended, now)
+        self._compare_clocks(now)
         self._hung |= ended.given_up
         # A call may consist of several requests; the others are counted now that their number is known.
         if (more := self._client.calls - self._calls_before - 1) > 0:
@@ -200,6 +205,25 @@ class CallRunner:
             fresh = self._fresh_client(self._context.configuration)
             self._client.close()
             self._client = fresh
+
+    def _compare_clocks(self, now: datetime) -> None:
+        """Compare our clock with EvalAI's, and tell the organizer if they differ by minutes."""
+        ahead = self._client.ahead
+        if (
+            ahead is None
+        ):  # without an answer, what was known before goes on; at the start, that our clock is right
+            self.clock_agrees = self.clock_agrees is not False
+            return
+        self.clock_agrees = abs(ahead) <= CLOCKS_AGREE
+        if self.clock_agrees:
+            self._context.clear_alert("clock")
+            return
+        wrong = InfrastructureError(
+            f"{clocks_differ(ahead)}, so the worker scores and publishes nothing: what it registers would have a wrong time for good.",
+            cure="Set this machine's clock, for example with `timedatectl set-ntp true`. The worker then continues.",
+            code="clock.wrong",
+        )
+        self._context.raise_alert("clock", wrong, now=now)
 
     def _note_silence(self, error: NeucoError | None, now: datetime) -> None:
         """Note since when EvalAI gives no usable answer; a refusal is a usable answer."""

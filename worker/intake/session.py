@@ -13,6 +13,7 @@ from worker.state import SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
 TOGETHER = timedelta(seconds=5)
+CLOCKS_AGREE = timedelta(minutes=2)  # if they differ by less
 
 
 @dataclass(kw_only=True)
@@ -61,6 +62,13 @@ class Remote:
     phases: Mapping[int, str]
     silent: frozenset[int]
     host_team_pk: int | None
+
+
+def clocks_differ(ahead: timedelta) -> str:
+    """Say how far EvalAI's clock is ahead of ours, or behind it."""
+    off_s = abs(ahead).total_seconds()
+    off = f"{off_s:.0f} s" if off_s < 60 else f"{off_s / 60:.0f} min"
+    return f"This machine's clock is {off} {'behind' if ahead > timedelta() else 'ahead of'} EvalAI's"
 
 
 def read_remote(client: Client, configuration: Configuration) -> Remote:

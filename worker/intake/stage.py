@@ -1,6 +1,6 @@
 """The intake stage: decide which call to EvalAI comes next.
 
-What is due is read from the database at each step. The first listing of the whole challenge comes before everything else. After that
+What is due is read from the database at each step. The first listing of the whole challenge comes before everything but answers. After that
 the order is: lookups of the authors of scored submissions and of the one that is scored next, answers, the submission that is scored
 next, new facts, lookups of other authors, the whole listing, the latest submissions, the phases, deletions, the queue. Messages are only
 hints: one listing has the facts of all submissions, so known submissions are scored and answered first, and the queue gets the calls that
@@ -143,8 +143,12 @@ class Intake:
             return self._answer(tx, now)  # the rest of the budget is reserved for answers
         if session.outdated and self.calls.due("reconnect", now):
             return Reconnect(self._context, session)
-        if self._timetable.done_at(RECONCILE) is None and (call := self._reconcile(tx, now)) is not None:
-            return call  # changes from the time when no worker ran decide everything that follows
+        # Changes from the time when no worker ran decide what follows, but not the answers, whose facts are read again one by one. So what
+        # is known is answered even if the worker is killed again and again before the listing is complete.
+        if self._timetable.done_at(RECONCILE) is None and (
+            call := self._answer(tx, now) or self._reconcile(tx, now)
+        ):
+            return call
         return (
             self._hosts.next_call(tx, now, urgent=True, chosen=chosen)
             or self._answer(tx, now)

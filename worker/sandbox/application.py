@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from typing import Any
+from typing import Any, cast
 
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import MethodNotAllowed
@@ -142,6 +142,11 @@ class _Handler(WSGIRequestHandler):
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Do nothing."""
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """Return the date of an answer, by the sandbox's clock."""
+        world: World | None = cast("Flask", self.server.app).config.get("WORLD")
+        return super().date_time_string(timestamp if world is None else world.clock.now().timestamp())
 
     def connection_dropped(self, error: BaseException, environ: Any = None) -> None:
         """Close the connection; without this, a dropped connection would be kept open for its next request."""

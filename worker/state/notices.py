@@ -30,6 +30,7 @@ ALERT_CODES = frozenset(
         "beacon.*",
         "board.folds_differ",
         "child.start",
+        "clock.wrong",
         "disk.*",
         "download.broken",
         "download.host",

@@ -32,6 +32,7 @@ ENDS = {
     "beacon.*": "publishing/test_beacon.py::test_nothing_is_scored_before_the_value_is_known",
     "board.folds_differ": PUSH,
     "child.start": SHARED,
+    "clock.wrong": "intake/test_calls.py::test_a_clock_that_is_far_ahead_registers_and_signs_nothing",
     "disk.*": "test_full_disk.py::test_a_file_that_does_not_fit_waits_for_room",
     "download.broken": "fetching/test_fetching.py::test_a_file_elsewhere_is_not_fetched",
     "download.host": "fetching/test_fetching.py::test_a_file_elsewhere_is_not_fetched",

@@ -73,14 +73,10 @@ def test_a_clock_that_jumps_makes_each_job_due_once(
     schedule: Schedule, timetable: Timetable, days: int
 ) -> None:
     """The machine slept, or its clock was set; one that is set by less than a second changes nothing."""
-    schedule.keep(HOURLY, NOW, 100)
-    assert taken(timetable) == {A, B}
-    schedule.keep(HOURLY, NOW + SECOND / 2, 101)
-    assert taken(timetable) == set()
-    schedule.keep(HOURLY, NOW + 2 * SECOND + days * DAY, 102)
-    assert taken(timetable) == {A, B}
-    schedule.keep(HOURLY, NOW + 3 * SECOND + days * DAY, 103)
-    assert taken(timetable) == set()
+    assert (schedule.keep(HOURLY, NOW, 100), taken(timetable)) == (True, {A, B})
+    assert (schedule.keep(HOURLY, NOW + SECOND / 2, 101), taken(timetable)) == (False, set())
+    assert (schedule.keep(HOURLY, NOW + 2 * SECOND + days * DAY, 102), taken(timetable)) == (True, {A, B})
+    assert (schedule.keep(HOURLY, NOW + 3 * SECOND + days * DAY, 103), taken(timetable)) == (False, set())
 
 
 @pytest.mark.parametrize("days", [10, 365])

@@ -434,16 +434,20 @@ class StepWorker:
             self.daemon = Worker(
                 configuration,
                 self.store,
-                make_client(configuration, clock=self.clock.now),
+                make_client(configuration, clock=self._evalais_time),
                 now=self.clock.now(),
                 random=random.Random(self._seed),
                 wake=self.wake.set,
-                fresh_client=lambda changed: make_client(changed, clock=self.clock.now),
+                fresh_client=lambda changed: make_client(changed, clock=self._evalais_time),
                 checkpoint=self._checkpoint,
             )
         except Killed:
             self.store.close()
             raise
+
+    def _evalais_time(self) -> datetime:
+        """Return the time on the worker's clock, or that of a sandbox in real time, with which the worker's should agree."""
+        return datetime.now(UTC) if self.harness.clock is None else self.clock.now()
 
     def stop(self) -> None:
         """Stop the worker as usual."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from tests.worker.harness.gate import Gate
+from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
-from worker.state import OutboxKind, State
+from worker.state import ATTESTED, OutboxKind, State
 
 
 def calls(harness: Harness, since: int = 0) -> list[JournalEntry]:
@@ -178,6 +179,29 @@ def test_a_clock_set_back_stops_nothing(waiting: Harness, scored: bool) -> None:
         worker.finish(pk)
 
 
+def test_a_clock_that_is_far_ahead_registers_and_signs_nothing(harness: Harness, worker: StepWorker) -> None:
+    """Otherwise the log would have a line from the future. The organizer is told, and everything goes on when the clocks agree again."""
+    worker.drive()
+    pk = harness.submit("A", embeddings(NEW))
+    worker.drive(lambda: worker.daemon.evaluation.busy)
+    with worker.store.read() as tx:
+        attested = tx.fact(ATTESTED)
+    right, worker.clock = worker.clock, ManualClock(worker.clock.now() + timedelta(days=10))
+    worker.daemon.intake.calls.clock_agrees = None  # as the loop does, which notices the jump
+    worker.drive(lambda: "clock.wrong" in worker.alerts())
+    assert "14400 min ahead of EvalAI's" in worker.alert("clock.wrong")
+    for _ in range(30):
+        worker.clock.advance(2)
+        worker.drive(lambda: not worker.daemon.intake.busy)
+    with worker.store.read() as tx:
+        assert (tx.fact(ATTESTED), worker.state(pk), harness.posts(pk)) == (attested, State.SCORING, [])
+    worker.clock = right
+    worker.clock.advance(10)
+    worker.finish(pk)
+    assert worker.alerts() == set()
+    assert harness.contradictions() == []
+
+
 def test_unknown_handles_are_given_up(harness: Harness, worker: StepWorker) -> None:
     """A handle that EvalAI always answers with 500 is dropped, because its message comes back under a newer one."""
     pk = harness.submit("A", embeddings(1))
@@ -275,3 +299,17 @@ def test_a_start_goes_on_from_what_it_has_read(harness: Harness) -> None:
     read = harness.evalai.journal.requests("GET", "/api/challenges/")
     answered = [entry.path for entry in read if entry.status == 200]
     assert len(answered) == len(set(answered)) == 5
+
+
+def test_what_is_known_is_answered_before_the_first_listing(waiting: Harness) -> None:
+    """A worker that is killed again and again before its first listing is complete posts all the same what was decided before."""
+    with waiting.worker() as worker:
+        pk = waiting.submit("A", embeddings(1))
+        until_scored(worker, pk)
+        worker.clock.advance(60)
+    listing = Gate("before call reconcile")
+    listing.close()
+    with waiting.worker(checkpoint=listing) as worker:
+        worker.drive(listing.reached)
+        assert (worker.state(pk), len(waiting.posts(pk))) == (State.POSTED, 1)
+        listing.open()

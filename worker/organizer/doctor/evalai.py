@@ -12,7 +12,7 @@ from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from worker.evalai.records import integer, text
 from worker.fetching.download import check_address
-from worker.intake.session import phase_faults, split_faults
+from worker.intake.session import CLOCKS_AGREE, clocks_differ, phase_faults, split_faults
 from worker.organizer.bundle_check import CONCURRENT, LIMITS, stated_phases
 from worker.organizer.doctor.check import Finding, Level, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import Challenge, EvalAI
@@ -22,7 +22,7 @@ SOON = timedelta(days=30)
 ALLOWED_PER_MINUTE = 60
 PER_MINUTE = 15  # submissions: an answer takes about four of the 60 calls that EvalAI allows
 MINUTE = "%Y-%m-%d %H:%M"
-SKEW_WARN_S, SKEW_FAIL_S = 10.0, 120.0
+SKEW_WARN = timedelta(seconds=10)
 PUBLIC = 3
 FILE_TYPES = (".csv", ".gz", ".zip", ".parquet", ".npz")
 
@@ -211,13 +211,11 @@ def _is_open(phase: Told, now: datetime) -> bool:
 
 def clock(evalai: EvalAI) -> Iterator[Finding]:
     """Compare this machine's clock with EvalAI's."""
-    skew_s = evalai.noted["skew_s"]
-    if skew_s is None:
+    ahead = evalai.client.ahead
+    if ahead is None:
         yield skipped("The server does not send its time.")
-    elif abs(skew_s) > SKEW_WARN_S:
-        yield (fail if abs(skew_s) > SKEW_FAIL_S else warn)(
-            f"This machine's clock is {abs(skew_s):.0f} s {'behind' if skew_s > 0 else 'ahead of'} EvalAI's."
-        )
+    elif abs(ahead) > SKEW_WARN:
+        yield (fail if abs(ahead) > CLOCKS_AGREE else warn)(f"{clocks_differ(ahead)}.")
 
 
 def storage(evalai: EvalAI) -> Iterator[Finding]:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -131,7 +130,7 @@ class EvalAI:
     Attributes:
         local: The challenge as it is configured.
         remote: The challenge behind the queue.
-        noted: What was noted of all answers: ``skew_s``, how far EvalAI's clock is ahead of this machine's, and ``stored_at``, the address
+        noted: What was noted of all answers: ``stored_at``, the address
             of a file in the same storage as submissions. Both are None if EvalAI does not send them.
     """
 
@@ -255,17 +254,10 @@ def ask_evalai(challenge: Challenge) -> EvalAI:
     evalai = challenge.configuration.evalai
     if not evalai.challenge or evalai.queue == EXAMPLE_QUEUE:
         raise NotChecked("evalai.challenge or evalai.queue is still an example.")
-    seen: dict[str, Any] = {"skew_s": None, "stored_at": None}
-    asked_at = challenge.clock()
+    seen: dict[str, Any] = {"stored_at": None}
 
     def note_answer(response: requests.Response, *_: Any, **__: Any) -> None:
-        """Note what the client ignores: the server's time (from the first answer), and where files are stored."""
-        with contextlib.suppress(TypeError, ValueError):  # no date, or an invalid one
-            theirs = parsedate_to_datetime(response.headers.get("Date"))  # type: ignore[arg-type]
-            if seen["skew_s"] is None:
-                # Clocks that agree show a moment between the request and now, however long the answer took.
-                ours = min(max(theirs, asked_at), challenge.clock())
-                seen["skew_s"] = (theirs - ours).total_seconds()
+        """Note where files are stored, which the client ignores."""
         with contextlib.suppress(requests.JSONDecodeError, AttributeError):
             seen["stored_at"] = response.json().get("evaluation_script") or seen["stored_at"]
 

@@ -70,6 +70,7 @@ def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
     assert not (tmp_path / "child").exists()
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_fails_again_and_again_waits_longer(harness: Harness) -> None:
     """Each wait is longer than the one before; from ten failures on it is a quarter of an hour, and one alert tells of all submissions."""
     with harness.worker() as worker:

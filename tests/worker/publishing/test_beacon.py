@@ -109,6 +109,7 @@ def test_a_round_committed_to_too_late_is_replaced(
     assert is_signed(rounds, renamed["draws"]["dev"]["round"], drawn)
 
 
+@pytest.mark.slow
 def test_rounds_are_named_only_while_commitments_can_be_pushed(
     harness: Harness, worker: StepWorker, rounds: Chain
 ) -> None:

@@ -322,6 +322,7 @@ class Site:
         repository: Web page of the repository with the published files; empty if there is none or it is unknown.
         page: Address at which the page is served; empty if it is unknown.
         committed: Whether the challenge has published its commitment, so that anybody can check it.
+        software: Name and version of what renders it; only the same version renders the same bytes.
     """
 
     title: str
@@ -330,3 +331,4 @@ class Site:
     repository: str = ""
     page: str = ""
     committed: bool = False
+    software: str = ""

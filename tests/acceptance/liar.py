@@ -342,7 +342,13 @@ def honest(fair: Fair) -> Story:
         event.whole = "entry" not in event.fields or event.fields["entry"] in public_
     return Story(
         signer=fair.signer,
-        site=Site(title=page["challenge"], link=page["link"], phases=(), committed=True),
+        site=Site(
+            title=page["challenge"],
+            link=page["link"],
+            phases=(),
+            committed=True,
+            software=commitments.SOFTWARE,
+        ),
         readme=readme,
         entries=entries,
         reveals=reveals,

@@ -117,6 +117,17 @@ def test_a_difference_is_quoted(fair: Fair) -> None:
     )
 
 
+def test_another_version_compares_values(fair: Fair) -> None:
+    """Pages that another version rendered are no contradiction; the report names it, and boards are still compared."""
+    public = read_folder(fair.public)
+    later = public.files["index.html"].replace(b'content="neuco-worker 0.1.0"', b'content="neuco-worker 9.9"')
+    changed_page = with_file(public, "index.html", later.replace(b"Leaderboard</p>", b"Board</p>"))
+    assert lies(changed_page) == set()
+    assert any("rendered by “neuco-worker 9.9”" in verdict.sentence for verdict in verdicts(changed_page))
+    history = public.files["leaderboard/history.jsonl"].replace(b'"q_mean":', b'"q_mean":9', 1)
+    assert lies(with_file(changed_page, "leaderboard/history.jsonl", history))
+
+
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:
     """The command verifies a plain folder of public files and says that it is one; a forged reveal ends it with status 1."""
     command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify", str(fair.public)]

@@ -101,6 +101,7 @@ def make_repository(folder: Path, size: Size) -> Path:
             ),
         ),
         committed=True,
+        software=commitments.SOFTWARE,
     )
     reveal = {
         "format": FORMAT,

@@ -28,6 +28,7 @@ from worker.fairness.signing import COMMITMENT, Signer, signer
 from worker.state import Transaction
 
 PATH = "commitment.json"
+SOFTWARE = f"neuco-worker {__version__}"
 
 
 def public(tx: Transaction) -> list[Commitment]:
@@ -85,7 +86,7 @@ def commit(
             "publish_files": publish_files or entries[-1][0]["publish_files"],
             "receipts_every": entries[0][0]["receipts_every"] if entries else receipts_every,
             "phases": {name: announced for name, (announced, _) in phases.items()},
-            "software": f"neuco-worker {__version__}",
+            "software": SOFTWARE,
             "key": key.public,
         }
     ).to_json()

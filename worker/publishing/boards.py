@@ -16,6 +16,7 @@ from leaderboard.rendering import BoardName, board_name, recorded_boards
 from worker.challenge.configuration import Configuration, web_address
 from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, disclosure, id_lists, receipts
+from worker.fairness.commitments import SOFTWARE
 from worker.fairness.decisions import public_decisions
 from worker.fairness.published import StateIsBehind
 from worker.fairness.register import LATEST, RegisterReplay, register
@@ -258,4 +259,5 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...], *, co
         repository=web_address(configuration.leaderboard.repository) or "",
         page=configuration.leaderboard.page,
         committed=committed,
+        software=SOFTWARE,
     )

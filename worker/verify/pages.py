@@ -8,6 +8,7 @@ text around the board in README.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -28,6 +29,7 @@ from worker.verify.verdict import Verdict, believed, consistent, contradicted, n
 SHOWN_CHARACTERS = 500  # of the organizers' own text
 EXCERPT = 60  # characters of a line that differs
 PAGE, README = "index.html", "README.md"
+_GENERATOR = re.compile(rb'<meta name="generator" content="([^"\n]{1,60})">')
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,6 +64,12 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
         repository: The public files.
         revealed: Codename to revealed phase.
     """
+    if (software := _rendered_by(repository.files.get(PAGE, b""))) != commitments.SOFTWARE:
+        yield believed(
+            f"the pages were rendered by “{software}”, so only that version can compare their bytes. This is {commitments.SOFTWARE}, which"
+            " compares values alone: the boards in the history, and the rows of each phase's JSON"
+        )
+        return
     shown = list(_shown(repository, revealed))
     for name in repository.phases:
         if name not in {phase.document.phase for phase in shown}:
@@ -87,6 +95,12 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
         sentence = f"these files are not the worker's: {name_some(unexplained)}"
         signed = repository.history is not None and repository.history.key is not None
         yield contradicted(f"the challenge has signed them, but {sentence}") if signed else believed(sentence)
+
+
+def _rendered_by(content: bytes) -> str:
+    """Return the software that rendered a page, as the page says; this one if it says nothing."""
+    stated = _GENERATOR.search(content)
+    return commitments.SOFTWARE if stated is None else stated[1].decode(errors="replace")
 
 
 def _shown(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[ShownPhase]:
@@ -153,6 +167,7 @@ def _rendered(
         repository=words.repository,
         page=words.page,
         committed=True,
+        software=commitments.SOFTWARE,
     )
     return render(site, readme=files.get(README), history=files.get(HISTORY))
 

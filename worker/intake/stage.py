@@ -1,7 +1,7 @@
 """The intake stage: decide which call to EvalAI comes next.
 
-What is due is read from the database at each step. The first listing of the whole challenge comes before everything but answers. After that
-the order is: lookups of the authors of scored submissions and of the one that is scored next, answers, the submission that is scored
+What is due is read from the database at each step. The first listing of the whole challenge comes before everything but late answers. After
+that the order is: lookups of the authors of scored submissions and of the one that is scored next, answers, the submission that is scored
 next, new facts, lookups of other authors, the whole listing, the latest submissions, the phases, deletions, the queue. Messages are only
 hints: one listing has the facts of all submissions, so known submissions are scored and answered first, and the queue gets the calls that
 are left.
@@ -44,6 +44,8 @@ FRESH_TO_RUN = timedelta(seconds=3)
 LOOK_AHEAD = timedelta(seconds=4)
 # Before an answer leaves, no older reading is relied upon, and none from before the answer was known.
 FRESH_TO_ANSWER = LOOK_AHEAD + timedelta(seconds=2)
+# From when on an answer is late.
+OVERDUE = timedelta(minutes=1)
 DRAINED_POLLS = 2
 # A short poll asks only some of SQS's servers: an empty result may have missed a message.
 EMPTY_POLL_AGAIN = timedelta(seconds=1)
@@ -143,12 +145,12 @@ class Intake:
             return self._answer(tx, now)  # the rest of the budget is reserved for answers
         if session.outdated and self.calls.due("reconnect", now):
             return Reconnect(self._context, session)
-        # Changes from the time when no worker ran decide what follows, but not the answers, whose facts are read again one by one. So what
-        # is known is answered even if the worker is killed again and again before the listing is complete.
-        if self._timetable.done_at(RECONCILE) is None and (
-            call := self._answer(tx, now) or self._reconcile(tx, now)
-        ):
-            return call
+        # Changes from the time when no worker ran decide what follows. But an answer that is late leaves first, after its facts were read
+        # again: so there is progress even if the worker is killed again and again before the listing is complete.
+        if self._timetable.done_at(RECONCILE) is None:
+            late = any(owed.not_before < now - OVERDUE for owed in tx.owed(OutboxKind.POST))
+            if call := (self._answer(tx, now) if late else None) or self._reconcile(tx, now):
+                return call
         return (
             self._hosts.next_call(tx, now, urgent=True, chosen=chosen)
             or self._answer(tx, now)

@@ -306,7 +306,7 @@ def test_what_is_known_is_answered_before_the_first_listing(waiting: Harness) ->
     with waiting.worker() as worker:
         pk = waiting.submit("A", embeddings(1))
         until_scored(worker, pk)
-        worker.clock.advance(60)
+        worker.clock.advance(120)
     listing = Gate("before call reconcile")
     listing.close()
     with waiting.worker(checkpoint=listing) as worker:

@@ -44,7 +44,7 @@ def next_board(phase: PhaseSnapshot, history: Sequence[Board], *, at: datetime) 
         return None
     order = assess(phase)
     board = following_board(phase, order, before, at=at)
-    unchanged = () if before is None else _content(before.standings, phase.rules.rounding)
+    unchanged = () if before is None else _content(before.standings, before.rounding)
     return None if _content(board.standings, phase.rules.rounding) == unchanged else board
 
 

@@ -48,6 +48,17 @@ def noisy(pk: int, team: int, level: float, **facts: object) -> Entry:
     return entry(pk, team, {task: tuple(level + 0.03 * random.standard_normal(8)) for task in "abc"}, **facts)
 
 
+def test_other_digits_are_another_board() -> None:
+    """If rules change how values are rounded, the history shows the values that a reader sees from then on."""
+    snapshot = phase(steady(1, 1, 10.25, 10.25))
+    first = first_board(snapshot)
+    whole = replace(snapshot, rules=snapshot.rules.model_copy(update={"decimals": 0}))
+    board = made(whole, first)
+    assert board is not None
+    assert board.rounding.decimals == 0
+    assert made(whole, first, board) is None
+
+
 def test_the_first_board() -> None:
     """Rows are in the order of the dynamic rank, all new, and every counted submission is a trigger."""
     first = first_board(phase(steady(1, 1, 10, 10), steady(2, 2, 30, 20), steady(3, 1, 20, 40)))

@@ -118,9 +118,8 @@ class Worker:
         """Do one iteration; return whether anything changed, so that the next one should follow at once."""
         moved = self.intake.collect(now)
         moved |= self.publishing.collect(now)
-        exact = bool(
-            self.intake.calls.clock_agrees
-        )  # otherwise nothing is registered or signed, because its time cannot be corrected
+        # With a wrong clock nothing is registered or signed, because its time cannot be corrected.
+        exact = bool(self.intake.calls.clock_agrees)
         moved |= exact and self.evaluation.step(now)
         moved |= self.fetching.step(now)
         moved |= self.intake.step(now)

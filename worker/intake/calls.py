@@ -209,9 +209,8 @@ class CallRunner:
     def _compare_clocks(self, now: datetime) -> None:
         """Compare our clock with EvalAI's, and tell the organizer if they differ by minutes."""
         ahead = self._client.ahead
-        if (
-            ahead is None
-        ):  # without an answer, what was known before goes on; at the start, that our clock is right
+        if ahead is None:
+            # Without an answer, what was known before goes on; at the start, that our clock is right.
             self.clock_agrees = self.clock_agrees is not False
             return
         self.clock_agrees = abs(ahead) <= CLOCKS_AGREE

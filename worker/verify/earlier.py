@@ -7,7 +7,8 @@ are taken on trust.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
@@ -41,6 +42,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         (board.sequence, board.made_at): board
         for board in each_board(line for line, _ in each_line(repository) if line.phase == name)
     }
+    moments = sorted(at for _, at in boards)
     path, number, stated, unread = f"leaderboard/{name}.json", 0, dict[Terms, Step](), list[str]()
     for step, content in repository.versions(path):
         try:
@@ -56,7 +58,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         else:
             require(not document.entries, f"{where} has entries, but no place in the history")
         if phase is not None:
-            _compare_rules(document, phase, boards, where)
+            _compare_rules(document, phase, moments, where)
         if document.terms is not None:
             stated.setdefault(document.terms, step)
         number += 1
@@ -100,15 +102,13 @@ def _compare_rows(document: PhaseDocument, board: Board, where: str) -> None:
 
 
 def _compare_rules(
-    document: PhaseDocument,
-    phase: RevealedPhase,
-    boards: Mapping[tuple[int, datetime], Board],
-    where: str,
+    document: PhaseDocument, phase: RevealedPhase, moments: Sequence[datetime], where: str
 ) -> None:
-    """Check that the stated rules were registered at some time from this board to the next one."""
+    """Check that the stated rules were registered at some time from this board to the next one; ``moments`` are those of all boards."""
     decisions = phase.replay.decisions
     begins = document.made_at or decisions.moments[0]
-    ends = min((at for _, at in boards if at > begins), default=None)
+    place = bisect_right(moments, begins)
+    ends = moments[place] if place < len(moments) else None
     in_force = [decisions.at(begins), *(event for event in decisions.events if event.at > begins)]
     possible = [event for event in in_force if event is not None and (ends is None or event.at <= ends)]
     require(

@@ -59,14 +59,14 @@ class Context:
     def raise_alert(self, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's; nothing is written if this was told already."""
         with self.store.read() as tx:
-            known = any((alert.key, alert.text) == (key, _text(error)) for alert in tx.alerts())
+            known = any((alert.key, alert.text) == (key, str(error)) for alert in tx.alerts())
         if not known:
             with self.store.write() as tx:
                 self.report(tx, key, error, now=now)
 
     def report(self, tx: Transaction, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's, within a transaction."""
-        tx.raise_alert(key, error.code, _text(error), now=now)
+        tx.raise_alert(key, error.code, str(error), now=now)
 
     def clear_alert(self, key: str) -> None:
         """Resolve an alert, if it was raised."""
@@ -75,10 +75,6 @@ class Context:
         if raised:
             with self.store.write() as tx:
                 tx.resolve_alert(key)
-
-
-def _text(error: NeucoError) -> str:
-    return f"{error.sentence} {error.cure}".strip()
 
 
 def seconds(value: float) -> timedelta:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -26,22 +25,7 @@ class Place(StrEnum):
     OPEN = "open"  # received or scored, and not answered
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placed:
-    """The place of one entry.
-
-    Attributes:
-        place: Which of the places.
-        why: Why, as a part of a sentence; empty if the place says everything.
-        by: The submission that counts instead.
-    """
-
-    place: Place
-    why: str = ""
-    by: int | None = None
-
-
-def places(replay: PhaseReplay, moment: datetime) -> Mapping[str, Placed]:
+def places(replay: PhaseReplay, moment: datetime) -> Mapping[str, Place]:
     """Return the place of each entry whose facts are known at a moment; a closed board is that of its close."""
     snapshot = replay.snapshot(min(moment, replay.frozen_at) if replay.frozen_at else moment)
     entries = () if snapshot is None else snapshot.entries
@@ -49,7 +33,7 @@ def places(replay: PhaseReplay, moment: datetime) -> Mapping[str, Placed]:
     counting = (
         {} if snapshot is None else {row_key(row.entry): row.entry.submission for row in counted(snapshot)}
     )
-    placed: dict[str, Placed] = {}
+    placed: dict[str, Place] = {}
     for entry, history in replay.submissions.items():
         facts = history.at(moment)
         if facts is None:
@@ -59,45 +43,29 @@ def places(replay: PhaseReplay, moment: datetime) -> Mapping[str, Placed]:
     return placed
 
 
-def _taken_off(replay: PhaseReplay, facts: SubmissionEvent, moment: datetime) -> Placed | None:
+def _taken_off(replay: PhaseReplay, facts: SubmissionEvent, moment: datetime) -> Place | None:
     """Return the place that the facts alone decide; None if the board decides it."""
     rules = replay.rules(moment)
     if facts.removed is not None:
-        return Placed(place=Place.REMOVED, why=f"disqualified: {facts.removed}")
+        return Place.REMOVED
     if facts.refused:
-        return Placed(place=Place.REFUSED)
-    if not facts.answered and facts.superseded_by is not None:
-        return Placed(place=Place.REPLACED, why="it was run again", by=facts.superseded_by)
+        return Place.REFUSED
     if not facts.answered:
-        scored = facts.entry in replay.scores
-        return Placed(place=Place.OPEN, why="scored, not answered" if scored else "received, not scored")
+        return Place.OPEN if facts.superseded_by is None else Place.REPLACED
     if facts.own and not (rules and membership.is_baseline(facts, rules)):
-        return Placed(place=Place.TRIAL)
-    if facts.public_at_first and not facts.public:
-        return Placed(place=Place.REMOVED, why="the organizers made it private")
-    return None if facts.public else Placed(place=Place.NOT_COUNTED, why=membership.PRIVATE)
+        return Place.TRIAL
+    if facts.public:
+        return None
+    return Place.REMOVED if facts.public_at_first else Place.NOT_COUNTED
 
 
-def _on_the_board(replay: PhaseReplay, facts: SubmissionEvent, moment: datetime, by: int | None) -> Placed:
-    """Return the place of a public, answered entry."""
+def _on_the_board(replay: PhaseReplay, facts: SubmissionEvent, moment: datetime, by: int | None) -> Place:
+    """Return the place of a public, answered entry; ``by`` is the submission that counts for its row."""
     if by == facts.submission:
-        return Placed(place=Place.COUNTS)
-    rules, entry, closed = replay.rules(moment), facts.entry, replay.frozen_at
+        return Place.COUNTS
+    rules = replay.rules(moment)
     if by is not None:
         ladder = rules is not None and rules.selection is Selection.LADDER
-        why = (
-            "it did not exceed the team's value by the step" if ladder else "by the rules, another one counts"
-        )
-        return Placed(place=Place.NOT_COUNTED if ladder else Place.REPLACED, why=why, by=by)
-    if replay.score(entry, moment) is None:
-        return Placed(place=Place.OPEN, why="it has no score on the present tasks")
-    if closed is not None and (
-        replay.score(entry, closed) is None or not _answered_by(replay, entry, closed)
-    ):
-        return Placed(place=Place.NOT_COUNTED, why="the board had been closed")
-    return Placed(place=Place.NOT_COUNTED, why="it did not exceed the team's value by the step")
-
-
-def _answered_by(replay: PhaseReplay, entry: str, moment: datetime) -> bool:
-    facts = replay.submissions[entry].at(moment)
-    return facts is not None and facts.answered
+        return Place.NOT_COUNTED if ladder else Place.REPLACED
+    # Without a score on the present tasks it is open; otherwise the Ladder or the close keeps it off.
+    return Place.OPEN if replay.score(facts.entry, moment) is None else Place.NOT_COUNTED

@@ -38,6 +38,8 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         name: Codename.
         phase: The phase, if it is revealed.
     """
+    if repository.history is None:
+        return
     boards = {
         (board.sequence, board.made_at): board
         for board in each_board(line for line, _ in each_line(repository) if line.phase == name)
@@ -62,16 +64,15 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         if document.terms is not None:
             stated.setdefault(document.terms, step)
         number += 1
-    dimensions = {
-        entry.phases[name].embedding_dim for entry in repository.commitments if name in entry.phases
-    }
+    announced = repository.announced(name)
+    dimensions = {entry.embedding_dim for entry in announced}
+    committed = {entry.ids_hash for entry in announced}
     for terms, step in stated.items():
         require(
             terms.embedding_dim in dimensions,
             f"{step} asked for {count_of(terms.embedding_dim, 'number')} per id, to which there is no commitment",
         )
     for step, content in repository.versions(list_path(name)):
-        committed = {entry.phases[name].ids_hash for entry in repository.commitments if name in entry.phases}
         require(
             ids_hash(id_lists.read(content)) in committed, f"the id list in {step} is not one committed to"
         )

@@ -242,13 +242,15 @@ def unanswered(phase: RevealedPhase) -> Verdict | None:
     """List the open entries: received or scored, and not answered; None if there are none."""
     replay = phase.replay
     listed = []
-    for entry, placed in places(replay, replay.end).items():
-        if placed.place is not Place.OPEN:
+    for entry, place in places(replay, replay.end).items():
+        if place is not Place.OPEN:
             continue
-        first = replay.submissions[entry].events[0]
+        first, last = replay.submissions[entry].events[0], replay.submissions[entry].events[-1]
+        why = "scored, not answered" if entry in replay.scores else "received, not scored"
+        why = "it has no score on the present tasks" if last.answered else why
         days = (phase.revealed_at - first.at).total_seconds() / 86_400
         listed.append(
-            f"submission {first.submission} of {display_name(first.team or '')} ({placed.why}; registered on {minute(first.at)},"
+            f"submission {first.submission} of {display_name(first.team or '')} ({why}; registered on {minute(first.at)},"
             f" {days:.1f} days before the reveal)"
         )
     if not listed:

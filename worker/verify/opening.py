@@ -188,9 +188,9 @@ def ids(phase: RevealedPhase) -> Verdict:
 def id_list(repository: PublicRepository, phase: str) -> Verdict | None:
     """Check that the id list offered to participants is the one that was committed to; None if there is none."""
     path = list_path(phase)
-    announced = [entry.phases[phase].ids_hash for entry in repository.commitments if phase in entry.phases]
+    announced = repository.announced(phase)
     if path not in repository.files:
         return None
-    is_it = announced and ids_hash(id_lists.read(repository.files[path])) == announced[-1]
+    is_it = announced and ids_hash(id_lists.read(repository.files[path])) == announced[-1].ids_hash
     require(is_it, f"{path}: the id list is not the one committed to")
     return consistent(f"{path}: the id list is the one committed to")

@@ -146,7 +146,7 @@ def _is_complete(phase: RevealedPhase, document: PhaseDocument) -> bool:
 
 def _terms(repository: PublicRepository, phase: str, stated: Terms | None) -> Terms:
     """Return what a submission must have, by the newest commitment; deadline and limits are those that the page states."""
-    announced = [entry.phases[phase] for entry in repository.commitments if phase in entry.phases][-1]
+    announced = repository.announced(phase)[-1]
     path = list_path(phase)
     return replace(
         stated or Terms(embedding_dim=announced.embedding_dim),

@@ -14,7 +14,7 @@ from scoring.errors import InfrastructureError, OrganizerError
 from worker.fairness import commitments, receipts, signing
 from worker.fairness.disclosure import BRANCH, FILES_PATH, PART_BYTES, FilesReference
 from worker.fairness.documents import Malformed, check_format, read
-from worker.fairness.manifests import Commitment
+from worker.fairness.manifests import AnnouncedPhase, Commitment
 from worker.fairness.receipts import Line
 from worker.verify.commits import (
     REVEAL,
@@ -165,6 +165,10 @@ class PublicRepository:
             return commitments.read_commitments(self.files.get(commitments.PATH, b""))
         except Malformed:
             return []
+
+    def announced(self, phase: str) -> list[AnnouncedPhase]:
+        """Return what the commitments announce of a phase, oldest first."""
+        return [entry.phases[phase] for entry in self.commitments if phase in entry.phases]
 
     @cached_property
     def log(self) -> list[Line]:

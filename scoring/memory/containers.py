@@ -25,6 +25,11 @@ def is_path(value: Any) -> bool:
     return isinstance(value, (str, PathLike))
 
 
+def is_dictionary(value: Any) -> bool:
+    """Return whether a value is a dictionary, not a table or sparse matrix that looks like one."""
+    return isinstance(value, Mapping) and not (hasattr(value, "to_pandas") or hasattr(value, "nnz"))
+
+
 def plain(value: Any, name: str) -> Plain:
     """Return a value as a data frame, series, dictionary or array with the machine's byte order; lists of scalars have the dtype object.
 
@@ -40,8 +45,8 @@ def plain(value: Any, name: str) -> Plain:
         raise _unknown(value, name)
     if isinstance(value, (pd.DataFrame, pd.Series)):
         return value
-    if isinstance(value, Mapping) and not (hasattr(value, "to_pandas") or hasattr(value, "nnz")):
-        return value
+    if is_dictionary(value):
+        return value  # type: ignore[no-any-return]
     if isinstance(value, pd.api.extensions.ExtensionArray | pd.Index):
         return pd.Series(np.asarray(value) if isinstance(value, pd.MultiIndex) else value)
     if isinstance(value, np.ndarray):

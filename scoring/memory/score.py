@@ -6,7 +6,8 @@ import operator
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -16,15 +17,15 @@ import numpy as np
 from rich.console import Console
 
 from scoring.documents import checked
-from scoring.errors import MissingFile, WrongType, WrongValue, python_errors
+from scoring.errors import MissingFile, NeucoError, WrongType, WrongValue, python_errors
 from scoring.inputs.embeddings import without_suffix
-from scoring.memory.containers import is_path
+from scoring.memory.containers import is_dictionary, is_path
 from scoring.memory.given import GivenEmbeddings, GivenTask, given_embeddings, given_tasks, index_of
 from scoring.memory.kinds import decide, split_name
 from scoring.memory.pairing import pair
 from scoring.memory.result import Result
 from scoring.neuco_bench.configuration import SAMPLE, StandaloneSettings, parse_settings
-from scoring.neuco_bench.labels import LabeledTask, Labels, read_annotations
+from scoring.neuco_bench.labels import LabeledTask, Labels, id_names, read_annotations
 from scoring.neuco_bench.reading import take_embeddings
 from scoring.neuco_bench.run import SEED, Material, chosen_tasks, join_material, read_material, score_run
 from scoring.printable import count_of
@@ -59,8 +60,8 @@ def score(
     enable_plots: bool = False,
     store_probes: bool = False,
     **params: Any,
-) -> Result:
-    """Score embeddings on tasks; with seed 42, the numbers are NeuCo-Bench's.
+) -> Any:
+    """Score embeddings on tasks, and return a ``Result``; with seed 42, the numbers are NeuCo-Bench's.
 
     Pairing. If both sides have ids (an index that was set, a column ``id``, the keys of a dictionary, a file), rows are joined by id.
     If one side has none (an array, a list, the index 0 to n - 1 of pandas), rows are paired by position, and their numbers must agree;
@@ -74,6 +75,7 @@ def score(
     Args:
         embeddings: A file, or a folder of Parquet parts; a table (pandas, polars, pyarrow, xarray); a dictionary of ids and vectors; or an
             array or tensor, n x N. In a table, the dimensions are the columns named by numbers; if there are none, all except the id.
+            A dictionary of names and any of these gives a dictionary of names and results.
         labels: A file ``<task>__<type>.csv`` or a folder of such files; a table with a column per task; a dictionary of tasks and labels,
             or of ids and labels; a series; or an array.
         probe: Name of the probe: linear, ridge, svm or mlp.
@@ -112,12 +114,42 @@ def score(
         threads = None if threads is None else _whole("threads", threads, 1)
         excluded = frozenset(map(without_suffix, _names("exclude", () if exclude is None else exclude)))
         column = None if id_column is None else str(id_column)
-        material = _material(embeddings, labels, settings, column, excluded)
-        with progress_bar("Scoring", "folds", Console(stderr=True, quiet=not progress)) as advance:
-            report = score_run(material, settings, seed=seed, threads=threads, progress=advance)
-    for warning in report.warnings:
-        warnings.warn(warning, stacklevel=2)
-    return Result(report=report, settings=settings)
+    named = embeddings if _are_several(embeddings) else {"": embeddings}
+    labels = list(labels) if isinstance(labels, Iterator) else labels
+    results = {}
+    for name, given in named.items():
+        with _told_of(name), python_errors():
+            material = _material(given, labels, settings, column, excluded)
+            title = f"Scoring {name}".strip()
+            with progress_bar(title, "folds", Console(stderr=True, quiet=not progress)) as advance:
+                report = score_run(material, settings, seed=seed, threads=threads, progress=advance)
+        for warning in report.warnings:
+            warnings.warn(f"{name}: {warning}" if name else warning, stacklevel=2)
+        results[str(name)] = Result(report=report, settings=settings)
+    return results if named is embeddings else results[""]
+
+
+def _are_several(value: Any) -> bool:
+    """Return whether a value is a dictionary of names and embeddings, not of ids and vectors."""
+    if not is_dictionary(value) or not value or not {*id_names(None)}.isdisjoint(value):
+        return False
+    return all(map(_are_rows, value.values()))
+
+
+def _are_rows(value: Any) -> bool:
+    shape: tuple[int, ...] = getattr(value, "shape", ())
+    return is_path(value) or isinstance(value, Mapping) or (len(shape) == 2 and shape[0] > 1)
+
+
+@contextmanager
+def _told_of(name: object) -> Iterator[None]:
+    """Let an error say which of several embeddings it is about."""
+    try:
+        yield
+    except NeucoError as error:
+        if name:
+            error.add_note(f"This is about the embeddings {name!s}.")
+        raise
 
 
 def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:

@@ -127,3 +127,18 @@ def test_importing_it_loads_nothing() -> None:
     assert dir(scoring) == ["compare", "rank", "score"]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         scoring.nothing  # noqa: B018
+
+
+def test_several_embeddings_are_scored_in_one_call(folder: Path) -> None:
+    """A dictionary of names and embeddings, of any form, gives a result for each; an error says which one it is about."""
+    file, labels = folder / "ours.csv", folder / "labels"
+    frame = pd.read_csv(file).set_index("id")
+    vectors = dict(zip(frame.index, frame.to_numpy(), strict=True))
+    options = {"probe": "ridge", "folds": 3, "progress": False}
+    results = scoring.score({"file": file, "table": frame, "vectors": vectors}, labels, **options)
+    assert [*results] == ["file", "table", "vectors"]
+    assert len({result.q for result in results.values()} | {scoring.score(file, labels, **options).q}) == 1
+    assert [*scoring.rank(results).results] == [*results]
+    with pytest.raises(ValueError, match="NaN") as raised:
+        scoring.score({"good": frame, "bad": frame * np.nan}, labels, **options)
+    assert raised.value.__notes__ == ["This is about the embeddings bad."]

@@ -195,7 +195,8 @@ def bundle(
 ) -> None:
     """Pack DIR/bundle into bundle.zip, which creates the challenge on EvalAI, and check it against challenge.yaml.
 
-    Run it after each change of texts, dates or challenge.yaml. It creates DIR/bundle if there is none.
+    Run it after each change of texts, dates or challenge.yaml. It renews the marked parts of the pages, which follow from dates and
+    challenge.yaml, and adds phases that come last there. It creates DIR/bundle if there is none.
 
     Next: upload bundle.zip to EvalAI.
 
@@ -203,11 +204,16 @@ def bundle(
     """
     from worker.challenge.configuration import load
     from worker.organizer import scaffold
-    from worker.organizer.bundle import page_address
+    from worker.organizer.bundle import page_address, read_sources
+    from worker.organizer.bundle_check import own_parts
 
-    packed = scaffold.pack_bundle(directory, now=datetime.now(UTC))
-    print(f"Wrote {packed}.")
     configuration = load(directory / "challenge.yaml")
+    renewed = scaffold.pack_bundle(directory, configuration, now=datetime.now(UTC))
+    if renewed:
+        print(f"Renewed in {directory / 'bundle'}: {', '.join(renewed)}.")
+    if own := own_parts(read_sources(directory / "bundle"), configuration):
+        print(f"Check yourself what is no longer marked: {', '.join(own)}.")
+    print(f"Wrote {directory / 'bundle.zip'}.")
     if page_address(configuration) is None:
         typer.echo(
             f"Its pages do not link to the leaderboard, because a browser cannot open leaderboard.repository"

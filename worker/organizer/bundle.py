@@ -15,10 +15,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from scoring.documents import read_yaml
 from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.sections import Phase
 from worker.fairness.disclosure import BASELINES, TOP
 from worker.organizer import shipped
+from worker.organizer.bundle_parts import TIME, renewed, stated_phases, with_added_phases
 
 CONFIG_NAME = "challenge_config.yaml"
 SCRIPT_FOLDER = "evaluation_script"
@@ -39,22 +43,63 @@ UNKNOWN = "an address that the organizers announce"
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that equal sources make equal zips
 
 
-def write_sources(folder: Path, configuration: Configuration, *, now: datetime) -> None:
-    """Write the bundle's sources into a folder, which is made if it does not exist."""
-    for name, content in sources(configuration, now=now).items():
+def write_sources(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write sources of the bundle into a folder, which is made if it does not exist."""
+    for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
 
 
-def sources(configuration: Configuration, *, now: datetime) -> dict[str, bytes]:
+def read_sources(folder: Path) -> dict[str, bytes]:
+    """Return the files in the bundle's folder by path, without hidden ones and what Python has compiled."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts[:-1])
+        and not path.name.startswith(".")
+    }
+
+
+def renewed_sources(
+    files: Mapping[str, bytes], configuration: Configuration, *, now: datetime
+) -> dict[str, bytes]:
+    """Return the sources to write so that the bundle says what configuration and dates say: marked parts, and added phases.
+
+    Other texts stay. What is not readable as pages and YAML is left to the check.
+    """
+    try:
+        text = files[CONFIG_NAME].decode()
+        document = read_yaml(text)
+    except (KeyError, UnicodeDecodeError, yaml.YAMLError):
+        return {}
+    made = sources(configuration, now=now, stated=document)
+    changed = {
+        name: renewed(files[name].decode(errors="surrogateescape"), page.decode()).encode(
+            errors="surrogateescape"
+        )
+        for name, page in made.items()
+        if name.endswith(".html") and name in files
+    }
+    before, phases = list(stated_phases(document)), list(configuration.phases)
+    if before and before == phases[: len(before)]:
+        changed[CONFIG_NAME] = with_added_phases(text, made[CONFIG_NAME].decode()).encode()
+        for phase in phases[len(before) :]:
+            added = (f"phase_{phase}.html", f"annotations/{phase}.txt")
+            changed |= {name: made[name] for name in added if name not in files}
+    return {name: content for name, content in changed.items() if files.get(name) != content}
+
+
+def sources(configuration: Configuration, *, now: datetime, stated: Any = None) -> dict[str, bytes]:
     """Return the bundle's sources by path: YAML, pages, placeholders, logo and evaluation script.
 
-    Codenames, metrics, dimension, decimals and the days of the openings come from the configuration. The other dates are a proposal: for
-    participants, phases of four weeks.
+    Codenames, metrics, dimension, decimals and the days of the openings come from the configuration. Names, limits and other dates are
+    the stated ones or, for a phase that is not stated, a proposal: for participants, phases of four weeks.
 
     Args:
         configuration: The challenge.
         now: Aware time at which the proposal begins.
+        stated: The content of ``challenge_config.yaml``, whatever it is; None if there is none.
     """
     import jinja2
 
@@ -67,8 +112,16 @@ def sources(configuration: Configuration, *, now: datetime) -> dict[str, bytes]:
     )
     # A YAML string, readable.
     environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
-    phases = bundle_phases(configuration, now=now)
-    facts = {**_facts(configuration, phases), "start": _evalai_time(_midnight(now))}
+    known = stated_phases(stated)
+    phases = bundle_phases(configuration, known, now=now)
+    dates = stated if isinstance(stated, dict) else {}
+    end = _date(dates, "end_date")
+    ends = [phase["end"] for phase in phases if phase["codename"] not in known or end is None]
+    facts = {
+        **_facts(configuration, phases),
+        "start": _date(dates, "start_date") or _evalai_time(_midnight(now)),
+        "end": max([*ends, end or ""]),
+    }
     names = [CONFIG_NAME, *(f"{page}.html" for page in PAGES)]
     texts = {name: environment.get_template(f"{name}.j2").render(facts) for name in names}
     for phase in phases:
@@ -85,8 +138,13 @@ def sources(configuration: Configuration, *, now: datetime) -> dict[str, bytes]:
     }
 
 
-def bundle_phases(configuration: Configuration, *, now: datetime) -> list[dict[str, Any]]:
-    """Propose dates and the limits of 2025: ten submissions a day, and three in total in the last of several phases.
+def bundle_phases(
+    configuration: Configuration, stated: Mapping[str, Mapping[str, Any]], *, now: datetime
+) -> list[dict[str, Any]]:
+    """Return what the sources say of the phases.
+
+    For a phase that is not stated, propose dates and the limits of 2025: ten submissions a day, and three in total in the last of
+    several phases.
 
     At EvalAI, every phase begins with the challenge, so that hosts can submit to each before EvalAI's approval. It is opened for
     participants by making it public. Times are UTC text in EvalAI's format.
@@ -95,21 +153,30 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> list[dict[s
     for number, (codename, phase) in enumerate(configuration.phases.items()):
         opens = phase.opens or proposed_opening(number, now)
         limited = 0 < number == len(configuration.phases) - 1
+        limits = {
+            "max_submissions_per_day": IN_ALL if limited else PER_DAY,
+            "max_submissions_per_month": IN_ALL if limited else PER_MONTH,
+            "max_submissions": IN_ALL if limited else UNLIMITED,
+        }
+        known = stated.get(codename, {})
+        limits |= {key: known[key] for key in limits if type(known.get(key)) is int and known[key] > 0}
+        name = known.get("name")
         phases.append(
             {
                 "codename": codename,
-                "name": f"{codename[:1].upper()}{codename[1:]} phase",
+                "name": name
+                if isinstance(name, str) and name
+                else f"{codename[:1].upper()}{codename[1:]} phase",
                 "split": phase.split,
                 "metric": phase.metric,
-                "opens": _evalai_time(opens),
-                "end": _evalai_time(opens + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
-                "per_day": IN_ALL if limited else PER_DAY,
-                "per_month": IN_ALL if limited else PER_MONTH,
-                "total": IN_ALL if limited else UNLIMITED,
+                "opens": phase.opens and _evalai_time(opens),
+                "end": _date(known, "end_date")
+                or _evalai_time(opens + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
+                **limits,
+                "limits": limits_sentence(*limits.values()),
                 "counts": which_counts(phase),
                 "decimals": phase.decimals,
                 "at_end": phase.shown == "at_end",
-                "limited": limited,
                 "eligible_if": phase.eligible_if_scored_in,
             }
         )
@@ -119,6 +186,17 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> list[dict[s
 def proposed_opening(number: int, now: datetime) -> datetime:
     """Propose when a phase opens for participants, by its place among the phases: one after another, from two weeks after now."""
     return _midnight(now) + timedelta(days=DAYS_UNTIL_OPENING, weeks=PHASE_WEEKS * number)
+
+
+def limits_sentence(per_day: int, per_month: int, total: int) -> str:
+    """Say for the phase's page how many submissions a team may send, without limits that follow from another one."""
+    said = {
+        f"{per_day} a day": per_day < total,
+        f"{per_month} a month": per_month < min(31 * per_day, total),
+        f"{total} in all": total < UNLIMITED,
+    }
+    limits = " and ".join(limit for limit, needed in said.items() if needed)
+    return f"Submissions of one team: at most {limits}." if limits else ""
 
 
 def which_counts(phase: Phase) -> str:
@@ -139,35 +217,24 @@ def page_address(configuration: Configuration) -> str | None:
     return configuration.leaderboard.page or web_address(configuration.leaderboard.repository)
 
 
-def pack(folder: Path, target: Path, configuration: Configuration) -> None:
-    """Pack a bundle's sources into a zip that contains the zipped evaluation script. Equal files make an equal zip.
+def pack(files: Mapping[str, bytes], configuration: Configuration) -> bytes:
+    """Return the zip of a bundle's sources, which contains the zipped evaluation script. Equal files make an equal zip.
 
     Args:
-        folder: The sources.
-        target: Path of the zip.
+        files: The sources.
         configuration: Has the addresses of the leaderboard, for the pages that link to it.
     """
-    files = {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-        and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts[:-1])
-        and not path.name.startswith(".")
-    }
-    files = {
-        name: _with_addresses(data, configuration) if name.endswith(".html") else data
-        for name, data in files.items()
-    }
     prefix = f"{SCRIPT_FOLDER}/"
-    script = {name: files.pop(name) for name in list(files) if name.startswith(prefix)}
-    if script:
-        files[f"{SCRIPT_FOLDER}.zip"] = _zip(
-            {name.removeprefix(prefix): data for name, data in script.items()}
-        )
-    target.write_bytes(_zip(files))
+    script = {name.removeprefix(prefix): data for name, data in files.items() if name.startswith(prefix)}
+    packed = {
+        name: with_addresses(data, configuration) if name.endswith(".html") else data
+        for name, data in files.items()
+        if not name.startswith(prefix)
+    }
+    return _zip({**packed, **({f"{SCRIPT_FOLDER}.zip": _zip(script)} if script else {})})
 
 
-def _with_addresses(page: bytes, configuration: Configuration) -> bytes:
+def with_addresses(page: bytes, configuration: Configuration) -> bytes:
     """Return a page with the addresses of the leaderboard or, if they are unknown, with words."""
     address = page_address(configuration)
     if address is None:
@@ -213,7 +280,13 @@ def _midnight(moment: datetime) -> datetime:
 
 
 def _evalai_time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
+    return moment.strftime(TIME)
+
+
+def _date(stated: Mapping[str, Any], key: str) -> str | None:
+    """Return a stated date as EvalAI reads it; None if it is not one, which the check reports."""
+    value = stated.get(key)
+    return _evalai_time(value) if isinstance(value, datetime) and value.tzinfo is None else None
 
 
 def _zip(files: Mapping[str, bytes]) -> bytes:

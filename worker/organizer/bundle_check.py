@@ -9,6 +9,7 @@ import html
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ import yaml
 
 from scoring.documents import read_yaml
 from worker.challenge.configuration import Configuration
-from worker.organizer.bundle import CONFIG_NAME, PAGES, SCRIPT_FOLDER, published, sources
+from worker.organizer.bundle import CONFIG_NAME, PAGES, SCRIPT_FOLDER, published, sources, with_addresses
+from worker.organizer.bundle_parts import stale, stated_phases, unmarked
 
 TERMS = "terms_and_conditions.html"
 FIXED = {
     *PAGES, "evaluation_script", "remote_evaluation", "is_docker_based", "labels", "default_order_by", "id", "codename",
     "test_annotation_file", "challenge_phase_id", "dataset_split_id", "leaderboard_id",
+    "disable_logs",
 }  # fmt: skip
 """Keys with values that the bundle's files or the worker rely on."""
 FREE_LISTS = {"tags", "submission_meta_attributes"}
@@ -33,7 +36,7 @@ IMAGES = (b"\x89PNG", b"\xff\xd8\xff")  # PNG and JPEG
 Document = Mapping[str, Any]
 
 
-def bundle_faults(archive: Path, configuration: Configuration) -> list[str]:
+def bundle_faults(archive: Path | BytesIO, configuration: Configuration) -> list[str]:
     """Return what EvalAI would refuse, and what does not fit the configuration; empty if the bundle is good."""
     try:
         files = _files(archive)
@@ -44,12 +47,18 @@ def bundle_faults(archive: Path, configuration: Configuration) -> list[str]:
         return [f"The bundle does not contain {CONFIG_NAME}."]
     except yaml.YAMLError as error:
         return [f"{CONFIG_NAME} is not valid YAML: {str(error).splitlines()[0]}."]
-    made = sources(configuration, now=datetime.now(UTC))
+    made, phases = sources(configuration, now=datetime.now(UTC), stated=document), stated_phases(document)
+    if phases and list(phases) != list(configuration.phases):
+        return [
+            f"{CONFIG_NAME} has the phases {', '.join(phases)}, but challenge.yaml has {', '.join(configuration.phases)}. Write the"
+            " same codenames in the same order; a phase that comes last in challenge.yaml is added for you."
+        ]
     faults = [*_differences(document, read_yaml(made[CONFIG_NAME])), *_file_faults(files, made)]
     if not faults:
         faults = [*_image_faults(document, files), *_date_faults(document)]
     return [
         *faults,
+        *_stale(files, made, configuration),
         *_rule_faults(files, configuration.fairness.publish_files),
         *_leaks(files, configuration),
     ]
@@ -61,16 +70,37 @@ def links_to(archive: Path, address: str) -> bool:
     return any(text in data for name, data in _files(archive).items() if name.endswith(".html"))
 
 
-def stated_phases(archive: Path) -> Mapping[str, Document]:
+def packed_phases(archive: Path) -> Mapping[str, Document]:
     """Return the phases of a bundle by codename; none if it cannot be read, which another check reports."""
     try:
-        document = read_yaml(_files(archive)[CONFIG_NAME])
-        return {str(phase["codename"]): phase for phase in document["challenge_phases"]}
-    except (OSError, zipfile.BadZipFile, yaml.YAMLError, KeyError, TypeError):
+        return stated_phases(read_yaml(_files(archive)[CONFIG_NAME]))
+    except (OSError, zipfile.BadZipFile, yaml.YAMLError, KeyError):
         return {}
 
 
-def _files(archive: Path) -> dict[str, bytes]:
+def own_parts(files: Mapping[str, bytes], configuration: Configuration) -> list[str]:
+    """Return the places where pages no longer have a marked part, so that only the organizer can keep them right.
+
+    Args:
+        files: The bundle's sources, with a valid ``challenge_config.yaml``.
+        configuration: The challenge.
+    """
+    made = sources(configuration, now=datetime.now(UTC), stated=read_yaml(files[CONFIG_NAME]))
+    return [
+        f"{name} ({part})"
+        for name, page in _pages(files, made)
+        for part in unmarked(page, made[name].decode())
+    ]
+
+
+def _pages(files: Mapping[str, bytes], made: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    """Yield the pages that the configuration makes, too, with their texts."""
+    for name in made.keys() & files.keys():
+        if name.endswith(".html"):
+            yield name, files[name].decode("utf-8", "replace")
+
+
+def _files(archive: Path | BytesIO) -> dict[str, bytes]:
     with zipfile.ZipFile(archive) as opened:
         return {name: opened.read(name) for name in opened.namelist() if not name.endswith("/")}
 
@@ -120,11 +150,24 @@ def _date_faults(document: Document) -> Iterator[str]:
         if holder["start_date"] >= holder["end_date"]:
             yield f"{where}: start_date must be before end_date."
     for phase in phases:
+        if phase["end_date"] > document["end_date"]:
+            yield (
+                f"phase {phase['codename']} ends on {phase['end_date']}, after the challenge, whose end_date is {document['end_date']}."
+            )
         limits = [phase[key] for key in LIMITS]
         if limits != sorted(limits):
             yield f"phase {phase['codename']}: a day may not allow more submissions than a month, nor a month more than the phase."
         if phase["is_restricted_to_select_one_submission"] and phase["is_submission_public"]:
             yield f"phase {phase['codename']}: is_restricted_to_select_one_submission excludes is_submission_public."
+
+
+def _stale(
+    files: Mapping[str, bytes], made: Mapping[str, bytes], configuration: Configuration
+) -> Iterator[str]:
+    """Compare the marked parts of the pages with the configuration and the dates."""
+    for name, page in sorted(_pages(files, made)):
+        if old := stale(page, with_addresses(made[name], configuration).decode()):
+            yield f"{name} does not say what challenge.yaml and {CONFIG_NAME} say now (part {', '.join(old)}); `bundle` renews it."
 
 
 def _rule_faults(files: Mapping[str, bytes], rule: str) -> Iterator[str]:

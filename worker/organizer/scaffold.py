@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import secrets
 import shlex
@@ -15,7 +16,14 @@ from scoring.errors import OrganizerError
 from worker.challenge.configuration import CODENAME, EXAMPLE_REPOSITORY, Configuration, github_pages, load
 from worker.challenge.sections import Beacon
 from worker.organizer import shipped
-from worker.organizer.bundle import pack, proposed_opening, write_sources
+from worker.organizer.bundle import (
+    pack,
+    proposed_opening,
+    read_sources,
+    renewed_sources,
+    sources,
+    write_sources,
+)
 from worker.organizer.bundle_check import bundle_faults
 from worker.organizer.configuration_text import scalar
 from worker.runtime.storage import write_private
@@ -144,28 +152,32 @@ def check_free(directory: Path) -> None:
         )
 
 
-def pack_bundle(directory: Path, configuration: Configuration | None = None, *, now: datetime) -> Path:
-    """Pack ``bundle/``, which is written if it does not exist, into ``bundle.zip``, and check it against the configuration.
+def pack_bundle(directory: Path, configuration: Configuration, *, now: datetime) -> list[str]:
+    """Renew what follows from the configuration in ``bundle/``, which is written if it does not exist, and pack it into ``bundle.zip``.
+
+    Returns:
+        The names of the sources that were renewed.
 
     Raises:
-        OrganizerError: If EvalAI would refuse it, or it does not fit ``challenge.yaml``; ``bundle.zip`` is then left as it was.
+        OrganizerError: If EvalAI would refuse it, or it does not fit ``challenge.yaml``; nothing is then written.
     """
-    configuration = configuration or load(directory / "challenge.yaml")
-    if not (directory / "bundle").exists():
-        write_sources(directory / "bundle", configuration, now=now)
-    target, fresh = directory / "bundle.zip", directory / ".bundle.zip"
-    pack(directory / "bundle", fresh, configuration)
-    faults = bundle_faults(fresh, configuration)
+    folder, target, fresh = directory / "bundle", directory / "bundle.zip", directory / ".bundle.zip"
+    files, written = {}, sources(configuration, now=now)
+    if folder.exists():
+        files = read_sources(folder)
+        written = renewed_sources(files, configuration, now=now)
+    packed = pack({**files, **written}, configuration)
+    faults = bundle_faults(io.BytesIO(packed), configuration)
     if faults:
-        fresh.unlink()
         raise OrganizerError(
-            f"The bundle would not work: {' '.join(faults)}",
-            cure=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {shlex.quote(str(directory))}."
-            " Without that folder, it makes a new one.",
+            "\n  ".join(["The bundle would not work:", *faults]),
+            cure=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {shlex.quote(str(directory))}",
             code="bundle.invalid",
         )
+    write_sources(folder, written)
+    fresh.write_bytes(packed)
     fresh.replace(target)
-    return target
+    return sorted(written)
 
 
 def _write_secret(path: Path) -> None:

@@ -30,7 +30,7 @@ from worker.challenge.configuration import load
 from worker.fairness.commitments import signed
 from worker.fairness.recording import record_phases
 from worker.fairness.signing import Signer
-from worker.organizer.bundle import CONFIG_NAME, pack, write_sources
+from worker.organizer.bundle import CONFIG_NAME, pack, read_sources, sources, write_sources
 from worker.organizer.bundle_check import TERMS
 from worker.organizer.demo_data import load as load_digits
 from worker.organizer.demo_data import write_phase
@@ -281,20 +281,21 @@ def _renamed(before: str, after: str, rows: slice = slice(None)) -> Plant:
 
 
 def _bundle(
-    name: str = "evaluation_details.html", text: str | None = None, **limits: int
+    name: str = "evaluation_details.html", text: str | None = None, **said: object
 ) -> Callable[[FaultyChallenge], None]:
-    """Return a function that packs a bundle with a changed page or with other limits of dev."""
+    """Return a function that packs a bundle with a changed page, or that says something else about dev."""
 
     def plant(challenge: FaultyChallenge) -> None:
         challenge.open()
         folder, configuration = challenge.folder / "bundle", load(challenge.path)
-        write_sources(folder, configuration, now=datetime.now(UTC))
+        write_sources(folder, sources(configuration, now=datetime.now(UTC)))
         document = yaml.safe_load((folder / CONFIG_NAME).read_text())
-        document["challenge_phases"][0] |= limits
+        document["challenge_phases"][0] |= said
         (folder / CONFIG_NAME).write_text(yaml.safe_dump(document))
         if text is not None:
             (folder / name).write_text(text)
-        pack(folder, challenge.folder / "bundle.zip", configuration)
+        packed = pack(read_sources(folder), configuration)
+        (challenge.folder / "bundle.zip").write_bytes(packed)
 
     return plant
 
@@ -470,6 +471,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("configuration.phases", (WARN, changing(phases={"dev": {"selection": "ladder"}}))),
     ("configuration.bundle", (WARN, _bundle(text="<p>No link.</p>"))),
     ("configuration.bundle", (FAIL, overwriting("bundle.zip", "not a zip"))),
+    ("evalai.limits", (WARN, _bundle(end_date=datetime(2030, 1, 1)))),  # noqa: DTZ001
     ("secret.file", (FAIL, overwriting("challenge.secret", "5a" * 32))),
     ("secret.file", (FAIL, lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
     ("secret.readable", (FAIL, lambda challenge: challenge.private("token", "abc", mode=0o644))),

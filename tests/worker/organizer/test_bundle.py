@@ -7,7 +7,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ import pytest
 import yaml
 
 from scoring.errors import OrganizerError
-from worker.challenge.configuration import EXAMPLE_REPOSITORY, load, web_address
+from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration, load, web_address
 from worker.cli.init import bundle as bundle_command
 from worker.organizer import bundle, scaffold
 from worker.organizer.bundle_check import bundle_faults
+from worker.organizer.doctor import examine
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
@@ -54,8 +55,9 @@ def faults_after(challenge: Path, change: Callable[[dict[str, Any]], object]) ->
     changed, configuration = document(challenge), load(challenge / "challenge.yaml")
     change(changed)
     (challenge / "bundle" / bundle.CONFIG_NAME).write_text(yaml.safe_dump(changed), encoding="utf-8")
-    bundle.pack(challenge / "bundle", challenge / "changed.zip", configuration)
-    return bundle_faults(challenge / "changed.zip", configuration)
+    files = bundle.read_sources(challenge / "bundle")
+    packed = bundle.pack({**files, **bundle.renewed_sources(files, configuration, now=NOW)}, configuration)
+    return bundle_faults(io.BytesIO(packed), configuration)
 
 
 def test_the_yaml_follows_the_configuration(made: Path) -> None:
@@ -176,7 +178,13 @@ FAULTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d.update(start_date="1 January"), "start_date must be YYYY-MM-DD"),
     (lambda d: d.update(challenge_phases=[]), "challenge_phases must be a list of 2"),
     (lambda d: d["challenge_phases"].__setitem__(0, "dev"), "challenge_phases 1 must have the keys id, name"),
-    (lambda d: _phase(d).update(codename="eval"), "codename must be dev"),
+    (lambda d: _phase(d).update(codename="eval"), "has the phases eval, but challenge.yaml has dev, eval"),
+    (lambda d: _phase(d).update(codename="x"), "has the phases x, eval, but challenge.yaml has dev, eval"),
+    (lambda d: _phase(d).update(disable_logs=True), "disable_logs must be False"),
+    (
+        lambda d: _phase(d).update(end_date=d["end_date"] + timedelta(1)),
+        "phase dev ends on 2027-01-29 23:59:59, after",
+    ),
     (lambda d: _phase(d).update(id=2), "id must be 1"),
     (lambda d: _phase(d).update(test_annotation_file="logo.png"), "must be annotations/dev.txt"),
     (lambda d: _phase(d).update(is_restricted_to_select_one_submission=True), "excludes"),
@@ -242,11 +250,143 @@ def test_a_bad_file_is_found_before_the_upload(
     label_file = next((challenge / "tasks" / "dev").glob("*.csv"))
     (challenge / "bundle" / name).write_text(label_file.read_text() if text is None else text)
     with pytest.raises(OrganizerError, match=re.escape(words)):
-        scaffold.pack_bundle(challenge, now=NOW)
+        scaffold.pack_bundle(challenge, load(challenge / "challenge.yaml"), now=NOW)
     (challenge / "bundle.zip").write_bytes(b"no zip")
     assert (
         "is not a zip file" in bundle_faults(challenge / "bundle.zip", load(challenge / "challenge.yaml"))[0]
     )
+
+
+def configure(challenge: Path, change: Callable[[dict[str, Any]], object]) -> Configuration:
+    """Change the configuration."""
+    path = challenge / "challenge.yaml"
+    settings = yaml.safe_load(path.read_text("utf-8"))
+    change(settings)
+    path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    return load(path)
+
+
+def repack(challenge: Path, configuration: Configuration) -> list[str]:
+    """What `bundle` renews."""
+    return scaffold.pack_bundle(challenge, configuration, now=NOW)
+
+
+def edit(page: Path, before: str, after: str) -> None:
+    """Edit a source as an organizer does."""
+    text = page.read_text("utf-8")
+    assert before in text
+    page.write_text(text.replace(before, after), encoding="utf-8")
+
+
+def of_the_bundle(challenge: Path) -> str:
+    """What the doctor finds about the bundle."""
+    report = examine(
+        challenge / "challenge.yaml", clock=lambda: NOW, offline=True, only={"configuration.bundle"}
+    )
+    return " ".join(finding.sentence for outcome in report.outcomes for finding in outcome.findings)
+
+
+STALE: list[tuple[Callable[[dict[str, Any]], object], dict[str, str]]] = [
+    (
+        lambda s: s["submission"].update(embedding_dim=48),
+        {"description.html": "48 numbers", "submission_guidelines.html": "<code>47</code>"},
+    ),
+    (
+        lambda s: s["phases"]["dev"].update(selection="best"),
+        {"phase_dev.html": "highest mean Q counts", "evaluation_details.html": "highest mean Q counts"},
+    ),
+    (lambda s: s["phases"]["eval"].pop("eligible_if_scored_in"), {"phase_eval.html": "Eval phase"}),
+    (lambda s: s["fairness"].update(publish_files="top:2"), {"terms_and_conditions.html": "first 2 teams"}),
+    (lambda s: s["phases"]["dev"].update(opens="2026-12-24"), {"phase_dev.html": "2026-12-24 00:00:00 to"}),
+    (
+        lambda s: s.update(scoring={"epsilon": 0.5, "test_size": 0.25}),
+        {"evaluation_details.html": "&epsilon; = 0.5"},
+    ),
+]
+"""Changes of the configuration, and the pages that then say something else."""
+
+
+@pytest.mark.parametrize(("change", "pages"), STALE)
+def test_pages_follow_the_configuration(
+    challenge: Path, change: Callable[[dict[str, Any]], object], pages: dict[str, str]
+) -> None:
+    """The doctor names the pages that are out of date; packing renews their marked parts and no other text."""
+    for page in pages:
+        with (challenge / "bundle" / page).open("a", encoding="utf-8") as file:
+            file.write("<p>Our own words.</p>")
+    configuration = load(challenge / "challenge.yaml")
+    assert repack(challenge, configuration) == []
+    assert of_the_bundle(challenge) == ""
+    configuration = configure(challenge, change)
+    assert all(f"{page} does not say what" in of_the_bundle(challenge) for page in pages)
+    assert repack(challenge, configuration) == sorted(pages)
+    packed = contents(challenge / "bundle.zip")
+    for page, words in pages.items():
+        assert words in packed[page].decode()
+        assert "Our own words." in packed[page].decode()
+    assert of_the_bundle(challenge) == ""
+
+
+def test_pages_follow_the_dates_and_limits(challenge: Path) -> None:
+    """What the organizer writes into the YAML about a phase is what its page says."""
+    written = challenge / "bundle" / bundle.CONFIG_NAME
+    dev = document(challenge)["challenge_phases"][0]
+    edit(written, f"{dev['end_date']}", "2026-12-31 12:00:00")
+    edit(written, "max_submissions: 100000", "max_submissions: 777")
+    edit(written, 'name: "Dev phase"', "name: Warm-up")
+    assert of_the_bundle(challenge) == "bundle.zip is not what `bundle` makes of bundle/ now."
+    renewed = repack(challenge, load(challenge / "challenge.yaml"))
+    assert renewed == ["evaluation_details.html", "phase_dev.html"]
+    page = (challenge / "bundle" / "phase_dev.html").read_text("utf-8")
+    assert "<strong>Warm-up</strong>" in page
+    assert "to 2026-12-31 12:00:00 (UTC). Submissions of one team: at most 10 a day and 777 in all." in page
+
+
+def test_a_part_without_marks_is_the_organizers(challenge: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It stays, whatever the configuration says, and `bundle` and the doctor name it as soon as it says something else."""
+    page = challenge / "bundle" / "description.html"
+    page.write_text(re.sub("<!-- .* -->\n", "", page.read_text("utf-8")), encoding="utf-8")
+    repack(challenge, load(challenge / "challenge.yaml"))
+    assert of_the_bundle(challenge) == ""
+    configure(challenge, lambda settings: settings["submission"].update(embedding_dim=48))
+    bundle_command(challenge)
+    named = "no longer marked: description.html (task)."
+    assert named in capfd.readouterr().out
+    assert "embedding of 64 numbers" in page.read_text("utf-8")
+    assert "description.html (task)" in of_the_bundle(challenge)
+
+
+def test_a_phase_that_is_added_gets_its_page_and_its_place(challenge: Path) -> None:
+    """Its page, placeholder and items in the YAML are added behind the others; comments and edited values stay."""
+    written = challenge / "bundle" / bundle.CONFIG_NAME
+    edit(written, "published: False  ", "published: True  # we said so\n")
+    before = written.read_text("utf-8")
+    configuration = configure(
+        challenge, lambda settings: settings["phases"].update(final={"folds": 3, "metric": "q_final"})
+    )
+    assert "has the phases dev, eval, but challenge.yaml has dev, eval, final" in of_the_bundle(challenge)
+    renewed = repack(challenge, configuration)
+    assert {"annotations/final.txt", bundle.CONFIG_NAME, "phase_final.html"} < set(renewed)
+    after = document(challenge)
+    assert [phase["codename"] for phase in after["challenge_phases"]] == ["dev", "eval", "final"]
+    assert after["end_date"] == after["challenge_phases"][2]["end_date"]
+    kept = [line for line in before.splitlines() if not line.startswith("end_date")]
+    lines = iter(written.read_text("utf-8").splitlines())
+    assert all(line in lines for line in kept)  # all of them, in their order
+    assert of_the_bundle(challenge) == ""
+    assert repack(challenge, configuration) == []
+
+
+def test_phases_in_another_order_are_one_fault(challenge: Path) -> None:
+    """It says what is there and what is configured; nothing is written."""
+
+    def reverse(settings: dict[str, Any]) -> None:
+        settings["phases"] = dict(reversed(settings["phases"].items()))
+
+    configuration, packed = configure(challenge, reverse), (challenge / "bundle.zip").read_bytes()
+    with pytest.raises(OrganizerError, match=r"has the phases dev, eval, but challenge\.yaml has eval, dev"):
+        repack(challenge, configuration)
+    assert (challenge / "bundle.zip").read_bytes() == packed
 
 
 BOARD = "The leaderboard that counts is the one that the organizers publish"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ from scoring.printable import count_of
 from worker.evalai.records import integer, text
 from worker.fetching.download import check_address
 from worker.intake.session import CLOCKS_AGREE, clocks_differ, phase_faults, split_faults
-from worker.organizer.bundle_check import CONCURRENT, LIMITS, stated_phases
+from worker.organizer.bundle_check import CONCURRENT, LIMITS, packed_phases
 from worker.organizer.doctor.check import Finding, Level, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import Challenge, EvalAI
 from worker.organizer.doctor.told import Setting, Told, each
@@ -314,7 +314,7 @@ def limits(evalai: EvalAI) -> Iterator[Finding]:
             " of the minute.",
             "Set it to 50.",
         )
-    stated = stated_phases(evalai.local.base / "bundle.zip")
+    stated = packed_phases(evalai.local.base / "bundle.zip")
     for codename, phase in evalai.configured.items():
         yield from each([_rate(phase), _differing(phase, stated.get(codename, {}))])
 
@@ -337,8 +337,12 @@ def _differing(phase: Told, stated: Mapping[str, Any]) -> Iterator[Finding]:
         for key in (*LIMITS, CONCURRENT)
         if stated.get(key) is not None and (here := phase.read(key, integer)) != stated[key]
     ]
+    for end in phase.moments("end_date"):
+        written = stated.get("end_date")
+        if isinstance(written, datetime) and end != written.replace(tzinfo=UTC):
+            differing.append(f"end_date is {end:{MINUTE}} instead of {written:{MINUTE}}")
     if differing:
-        yield warn(f"The limits of {phase.name} on EvalAI differ from bundle.zip: {', '.join(differing)}.")
+        yield warn(f"On EvalAI, {phase.name} differs from bundle.zip: {', '.join(differing)}.")
 
 
 LEADERBOARD = (

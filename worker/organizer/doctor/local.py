@@ -17,9 +17,9 @@ from worker.challenge.configuration import EXAMPLE_REPOSITORY
 from worker.challenge.files import differences, read_secret
 from worker.challenge.setups import open_phase
 from worker.fairness import commitments, disclosure
-from worker.organizer.bundle import page_address
-from worker.organizer.bundle_check import bundle_faults, links_to
-from worker.organizer.doctor.check import Finding, fail, warn
+from worker.organizer.bundle import pack, page_address, read_sources
+from worker.organizer.bundle_check import bundle_faults, links_to, own_parts
+from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.service import unreachable
@@ -83,6 +83,13 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
     faults = bundle_faults(archive, configuration)
     for fault in faults:
         yield fail(f"bundle.zip: {fault}")
+    folder = challenge.base / "bundle"
+    if folder.is_dir() and not faults:
+        files = read_sources(folder)
+        if pack(files, configuration) != archive.read_bytes():
+            yield warn("bundle.zip is not what `bundle` makes of bundle/ now.")
+        if own := own_parts(files, configuration):
+            yield note(f"Check yourself what is no longer marked in bundle/: {', '.join(own)}.")
     if faults or configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
         return  # the example is reported as a placeholder
     address = page_address(configuration)

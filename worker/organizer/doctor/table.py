@@ -42,9 +42,9 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
     ),
     Check(
         "configuration.bundle",
-        "Does the bundle fit the configuration, and do its pages say where the leaderboard is?",
+        "Does the bundle say what configuration and dates say, and where the leaderboard is?",
         local.bundle,
-        "Correct the texts in bundle/ and pack it again: neuco-worker bundle DIR. What is on EvalAI already has to be edited there.",
+        "Pack it again: neuco-worker bundle DIR, which renews the marked parts. What is on EvalAI already has to be edited there.",
     ),
     Check(
         "secret.file",
@@ -193,7 +193,7 @@ EVALAI: tuple[Check[EvalAI], ...] = (
     ),
     Check(
         "evalai.limits",
-        "Do the limits of submissions agree with the bundle and with EvalAI's rate limit?",
+        "Do limits of submissions and end dates agree with the bundle and with EvalAI's rate limit?",
         evalai.limits,
         "Set them on EvalAI, or correct the bundle's pages, which state them.",
         remote=True,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from worker.fairness.draws import Draw
     from worker.organizer.listing import ListedSubmission
     from worker.organizer.session import OrganizerSession
-    from worker.state import Alert, Leader
+    from worker.state import Alert, Leader, Pause
 
 
 SOON = timedelta(days=30)
@@ -36,7 +36,7 @@ def status(
     config: ConfigOption,
     json_output: JsonOption = False,
 ) -> None:
-    """Show what needs attention, then worker, submissions, last poll, last push and token expiry.
+    """Show a pause, what needs attention, then worker, submissions, last poll, last push and token expiry.
 
     Without the EvalAI token, it cannot show when that expires.
 
@@ -62,6 +62,7 @@ class Status:
 
     Attributes:
         now: The time.
+        paused: What the organizers have stopped; None if nothing.
         leader: The daemon or command that leads; None if nobody does.
         states: How many submissions are in each state.
         waiting: Submissions whose participants wait for an answer; a new answer after a rescore is none of them.
@@ -84,6 +85,7 @@ class Status:
     """
 
     now: datetime
+    paused: Pause | None
     leader: Leader | None
     states: dict[str, int]
     waiting: int
@@ -121,7 +123,7 @@ def _read_status(session: OrganizerSession) -> Status:
     with session.store.read() as tx:
         active, alerts = tx.submissions(ACTIVE), tx.alerts()
         leader, states, owed = tx.last_leader() if led else None, tx.counts(), tx.owed()
-        awaited = waiting_for(commitments.public(tx)).values()
+        awaited, paused = waiting_for(commitments.public(tx)).values(), tx.pause()
         polled_at, reconciled_at, pushed_at = (
             None if (text := tx.fact(name)) is None else datetime.fromisoformat(text)
             for name in ("polled_at", "reconciled_at", "pushed_at")
@@ -136,6 +138,7 @@ def _read_status(session: OrganizerSession) -> Status:
         problem = problem or below_reserve(free_bytes, configuration.submission.disk_reserve_gigabytes)
     return Status(
         now=now,
+        paused=paused,
         leader=leader,
         states=states,
         waiting=len(waiting),
@@ -188,10 +191,14 @@ def _differences(session: OrganizerSession) -> list[Difference]:
 
 
 def _needs(state: Status) -> list[str]:
-    """Return what needs attention, the most urgent first."""
+    """Return what needs attention, the most urgent first; a pause is said before."""
+    from worker.state import PAUSE
+
     needs = [] if state.problem is None else ["{text} ({code})".format(**state.problem)]
     needs += [
-        f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, state.now)})" for alert in state.alerts
+        f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, state.now)})"
+        for alert in state.alerts
+        if alert.key != PAUSE
     ]
     if state.retried:
         named = name_some([str(pk) for pk in state.retried])
@@ -214,7 +221,8 @@ def _page(title: str, state: Status) -> list[RenderableType]:
     needs = _needs(state)
     heading = ("Needs attention", "bold red") if needs else ("Nothing needs attention.", "green")
     lines = [Text(title, style="bold"), Text(), Text(*heading), *(Text(f"  • {need}") for need in needs)]
-    return [*lines, Text(), table]
+    paused = [Text(state.paused.sentence, style="bold red"), Text()] if state.paused else []
+    return [*paused, *lines, Text(), table]
 
 
 def _rows(state: Status) -> list[tuple[str, str]]:

@@ -180,15 +180,15 @@ class Worker:
                 for row in tx.submissions(ACTIVE)
                 if row.by_host is None or not is_early(configuration, row, now)
             ]
-            owed, mode = tx.owed(), tx.fact("mode")
+            owed, paused = tx.owed(), tx.is_paused("pause")
         late = {row.submission for row in owed if row.tries > 0}
         stuck = {row.pk for row in active if row.hold is not None or row.tries > 0 or row.pk in late}
-        held_back = {State.FETCHED, State.SCORING} if mode == "pause" else set()
-        paused = {row.pk for row in active if row.state in held_back} - stuck
+        held_back = {State.FETCHED, State.SCORING} if paused else set()
+        waiting = {row.pk for row in active if row.state in held_back} - stuck
         return Waiting(
-            active=len(active) - len(stuck) - len(paused),
+            active=len(active) - len(stuck) - len(waiting),
             stuck=len(stuck),
-            paused=len(paused),
+            paused=len(waiting),
             owed=len(owed),
             board=self.publishing.due(),
         )

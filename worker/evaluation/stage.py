@@ -55,7 +55,7 @@ class Evaluation:
     def _waiting(self, now: datetime) -> list[SubmissionRow]:
         """Return the submissions to start: the intake chose them, and EvalAI shows them as running. None are started during a pause."""
         with self._context.store.read() as tx:
-            rows = [] if tx.fact("mode") == "pause" or is_held(tx) else tx.submissions([State.SCORING])
+            rows = [] if tx.is_paused("pause") or is_held(tx) else tx.submissions([State.SCORING])
             begun = tx.open_attempts(Attempt.EVALUATE) if rows else set()
         return [row for row in rows if row.pk not in begun and row.can_go_on(now)]
 

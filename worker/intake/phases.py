@@ -16,6 +16,7 @@ from worker.challenge.sections import Phase as Settings
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Described, Phase
 from worker.intake.calls import Call
+from worker.intake.waiting import tell_of_pause
 from worker.state import AT_EVALAI, Transaction
 
 PHASES = Job("phases", lambda configuration: configuration.evalai.reconcile_every)
@@ -45,10 +46,13 @@ class ReadPhases(Call[tuple[list[Phase], Described]]):
         return resource.phases(), resource.page()
 
     def outcome(self, tx: Transaction, result: tuple[list[Phase], Described], now: datetime) -> None:
-        """Record deadlines and limits, and tell what the organizers may not know."""
+        """Record deadlines and limits, and tell what the organizers may not know, or may have forgotten."""
         phases, page = result
         paused = page.said.get("is_submission_paused") is True
         record_terms(tx, phases, now=now)
+        tell_of_pause(
+            tx, now=now
+        )  # here, because while submissions are not received, no other call is regular
         for phase in phases:
             tell(tx, self._context.configuration, phase, paused=paused, now=now)
 

@@ -28,7 +28,7 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
     """Choose what is scored next, if there is room: round-robin between teams, oldest first within a team."""
     configuration = context.configuration
     waiting = [row for row in tx.submissions([State.FETCHED]) if row.can_go_on(now)]
-    if not waiting or tx.fact("mode") == "pause" or is_held(tx):
+    if not waiting or tx.is_paused("pause") or is_held(tx):
         return None
     undrawn = draws.waiting(commitments.public(tx))  # phases whose splits still wait for a public value
     waiting = [row for row in waiting if row.phase not in undrawn and not is_early(configuration, row, now)]

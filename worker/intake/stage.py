@@ -99,7 +99,7 @@ class Intake:
         """Whether nothing is left to learn: the listing was compared and two polls found the queue empty, or a drain skips both."""
         reconciled = self._timetable.done_at(RECONCILE) is not None
         with self._context.store.read() as tx:
-            drains = tx.fact("mode") == "drain"
+            drains = tx.is_paused("drain")
         return drains or (reconciled and self.session.empty_polls >= DRAINED_POLLS)
 
     @property
@@ -258,15 +258,11 @@ class Intake:
     def _reconcile(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         if not self._timetable.due(RECONCILE) or not self.calls.due("reconcile", now):
             return None
-        return None if tx.fact("mode") == "drain" else Reconcile(self._context, self.session)
+        return None if tx.is_paused("drain") else Reconcile(self._context, self.session)
 
     def _recent(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         """List the latest submissions: an upload may have no message, or none yet."""
-        if (
-            not self._timetable.due(RECENT)
-            or not self.calls.due("listing", now)
-            or tx.fact("mode") == "drain"
-        ):
+        if not self._timetable.due(RECENT) or not self.calls.due("listing", now) or tx.is_paused("drain"):
             return None
         return ListSubmissions(self._context, self.session, since=tx.last_submitted_at())
 
@@ -279,7 +275,7 @@ class Intake:
         return DeleteMessage(self._context, due[0]) if due and self._to_spare(tx, now) else None
 
     def _poll(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        if tx.fact("mode") == "drain" or not self.calls.due("poll", now):
+        if tx.is_paused("drain") or not self.calls.due("poll", now):
             return None
         return ReceiveMessage(self._context, self.session) if self._poll_is_due(tx, now) else None
 
@@ -301,7 +297,7 @@ class Intake:
 
     def _to_spare(self, tx: Transaction, now: datetime) -> bool:
         """Return whether a call may go to the queue; submissions that will be scored and answered in the next minute come first."""
-        paused = tx.fact("mode") == "pause"
+        paused = tx.is_paused("pause")
         states = ACTIVE - {State.FETCHED, State.SCORING} if paused else ACTIVE
         waiting = sum(row.hold is None for row in tx.submissions(states))
         most = (1 - QUEUE_SHARE) * self._budget.per_minute

@@ -14,10 +14,11 @@ from worker.evaluation.outcomes import HOPELESS
 from worker.fairness import commitments, draws
 from worker.fairness.published import is_held
 from worker.intake import changes
-from worker.state import ACTIVE, HOPELESS_TRIES, UNSCORED, State, SubmissionRow, Transaction
+from worker.state import ACTIVE, HOPELESS_TRIES, PAUSE, UNSCORED, State, SubmissionRow, Transaction
 
 TOO_LONG = timedelta(days=3)
 WAITING = "submission.waiting"
+PAUSED, PAUSED_LONG = "challenge.paused", timedelta(hours=1)
 NAMED = 20  # submissions that an alert names
 ITS_TURN = "its turn"
 
@@ -36,7 +37,7 @@ def reasons(
         return dict.fromkeys(
             (row.pk for row in rows), "the leaderboard's repository to be compared with the state"
         )
-    paused, undrawn = tx.fact("mode") == "pause", draws.waiting(commitments.public(tx))
+    paused, undrawn = tx.is_paused("pause"), draws.waiting(commitments.public(tx))
     return {row.pk: _reason(configuration, row, now, paused=paused, undrawn=undrawn) for row in rows}
 
 
@@ -60,6 +61,13 @@ def summary(waits: Mapping[int, str]) -> str:
     for pk, reason in waits.items():
         by_reason.setdefault(reason, []).append(pk)
     return "; ".join(f"{len(pks)} for {reason}, the oldest is {pks[0]}" for reason, pks in by_reason.items())
+
+
+def tell_of_pause(tx: Transaction, *, now: datetime) -> None:
+    """Raise an alert about a pause that has lasted for an hour; its end resolves it."""
+    pause = tx.pause()
+    if pause is not None and now - datetime.fromisoformat(pause.since) >= PAUSED_LONG:
+        tx.raise_alert(PAUSE, PAUSED, pause.sentence, now=now)
 
 
 def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> None:

@@ -177,7 +177,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
 def set_mode(session: OrganizerSession, mode: Literal["pause", "drain"] | None) -> None:
     """Make the daemon pause, drain, or resume."""
     with session.store.write() as tx:
-        tx.set_fact("mode", mode)
+        tx.set_pause(mode, now=session.now)
 
 
 def is_closed(session: OrganizerSession, phase: str | None) -> bool:

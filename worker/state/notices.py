@@ -16,7 +16,7 @@ import socket
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -29,6 +29,7 @@ ALERT_CODES = frozenset(
         "act.timed_out",
         "beacon.*",
         "board.folds_differ",
+        "challenge.paused",
         "child.start",
         "clock.wrong",
         "disk.*",
@@ -107,6 +108,29 @@ LOG_UNSEEN = "log_unseen"  # set while a restored state may lack lines of the pu
 _LEADER, _CYCLES = "leader", "publish_cycles"
 _ALERTS = sa.select(alerts).order_by(alerts.c.raised_at)
 _FACT = sa.select(facts.c.value).where(facts.c.name == sa.bindparam("fact"))
+
+
+PAUSE = "pause"  # a named fact, and the key of its alert
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pause:
+    """What the organizers have stopped.
+
+    Attributes:
+        mode: ``pause``: scoring; ``drain``: taking more submissions.
+        since: Since when, ISO 8601.
+    """
+
+    mode: Literal["pause", "drain"]
+    since: str
+
+    @property
+    def sentence(self) -> str:
+        """Say what is stopped, since when, and how it ends."""
+        follows = {"pause": "nothing is scored", "drain": "no more submissions are received"}[self.mode]
+        since = f"{datetime.fromisoformat(self.since):%Y-%m-%d %H:%M} UTC"
+        return f"The challenge has been paused since {since}: {follows}. `neuco-worker challenge pause --undo` ends this."
 
 
 class StateFailed(InfrastructureError):
@@ -191,6 +215,24 @@ class Notices(Tables):
         """Return a named fact that is a JSON object, empty if it was never set."""
         document: dict[str, Any] = json.loads(self.fact(name) or "{}")
         return document
+
+    def pause(self) -> Pause | None:
+        """Return what the organizers have stopped, if anything."""
+        document = self.document(PAUSE)
+        return Pause(**document) if document else None
+
+    def is_paused(self, mode: Literal["pause", "drain"]) -> bool:
+        """Return whether the organizers have stopped scoring (``pause``), or taking more submissions (``drain``)."""
+        pause = self.pause()
+        return pause is not None and pause.mode == mode
+
+    def set_pause(self, mode: Literal["pause", "drain"] | None, *, now: datetime) -> None:
+        """Begin a pause, or end it; a pause that lasts already keeps its beginning."""
+        before = self.pause()
+        since = before.since if before else now.isoformat()
+        self.set_fact(PAUSE, json.dumps(asdict(Pause(mode=mode, since=since))) if mode else None)
+        if mode is None:
+            self.resolve_alert(PAUSE)
 
     def attestation_time(self, now: datetime) -> datetime:
         """Return the time to write on an attestation (a commitment, a receipt, a board, a reveal): later than on all earlier ones.

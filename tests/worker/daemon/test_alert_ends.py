@@ -31,6 +31,7 @@ ENDS = {
     "act.timed_out": "runtime/test_runner.py::test_a_call_that_hangs_is_given_up",
     "beacon.*": "publishing/test_beacon.py::test_nothing_is_scored_before_the_value_is_known",
     "board.folds_differ": PUSH,
+    "challenge.paused": "intake/test_waiting.py::test_a_pause_is_told_after_an_hour_until_it_ends",
     "child.start": SHARED,
     "clock.wrong": "intake/test_calls.py::test_a_clock_that_is_far_ahead_registers_and_signs_nothing",
     "disk.*": "test_full_disk.py::test_a_file_that_does_not_fit_waits_for_room",

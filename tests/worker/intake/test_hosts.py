@@ -102,7 +102,7 @@ def test_authors_on_many_pages_are_found_page_by_page(tmp_path: Path, cells: Pat
     ):
         worker.drive()
         with worker.store.write() as tx:
-            tx.set_fact("mode", "pause")
+            tx.set_pause("pause", now=worker.clock.now())
         harness.evalai.world.tells_hosts = False
         for number in range(13):
             harness.submit("ABCDE"[number % 5], b"id,0\n")

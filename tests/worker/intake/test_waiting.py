@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 import yaml
@@ -65,7 +67,7 @@ def test_what_evalai_gave_up_is_told_once_and_comes_back(harness: Harness, worke
     worker.clock.advance(14 * DAY)
     assert harness.evalai.give_up() == [first, second]
     worker.wait(30)
-    assert worker.alerts() == {"submission.given_up"}
+    assert worker.alerts() == {"submission.given_up", "challenge.paused"}
     assert (
         f"2 submissions as cancelled that had waited for 14 days without an answer: {first}, {second}."
         in told(worker, "submission.given_up")
@@ -91,7 +93,7 @@ def test_what_evalai_failed_is_told_once_and_answered_all_the_same(
     worker.clock.advance(DAY / 12)
     assert harness.evalai.give_up(timedelta(hours=2), as_failed=True) == pks
     worker.wait(30)
-    assert worker.alerts() == {"submission.timed_out"}
+    assert worker.alerts() == {"submission.timed_out", "challenge.paused"}
     assert "2 submissions as failed that had waited for hours" in told(worker, "submission.timed_out")
     harness.decide("challenge", "pause", "--undo")
     worker.drive(lambda: {harness.status(pk) for pk in pks} == {"finished"})
@@ -108,3 +110,27 @@ def test_a_cancellation_by_the_team_is_no_giving_up(harness: Harness, worker: St
     harness.evalai.edit(pk, status="cancelled")
     worker.wait(30)
     assert worker.alerts() == {"facts.changed"}
+
+
+@pytest.mark.parametrize("mode", ["pause", "drain"])
+def test_a_pause_is_told_after_an_hour_until_it_ends(
+    harness: Harness, worker: StepWorker, mode: Literal["pause", "drain"]
+) -> None:
+    """`status` begins with it from the first moment; a worker that is paused again and again keeps the beginning."""
+    worker.drive()
+    began = worker.clock.now()
+    for now in (began, began + timedelta(minutes=50)):
+        with worker.store.write() as tx:
+            tx.set_pause(mode, now=now)
+    worker.wait(30)
+    assert worker.alerts() == set()
+    said = f"The challenge has been paused since {began:%Y-%m-%d %H:%M} UTC: "
+    assert harness.command("status", COLUMNS="250").stdout.startswith(said)
+    assert json.loads(harness.command("status", "--json").stdout)["paused"]["mode"] == mode
+    worker.clock.advance(3600)
+    worker.drive(lambda: worker.alerts() == {"challenge.paused"})
+    assert told(worker, "challenge.paused").startswith(said)
+    assert harness.command("status", COLUMNS="250").stdout.count(said) == 1
+    harness.decide("challenge", "pause", "--undo")
+    assert worker.alerts() == set()
+    assert json.loads(harness.command("status", "--json").stdout)["paused"] is None

@@ -300,6 +300,11 @@ def _bundle(
     return plant
 
 
+def _paused(challenge: FaultyChallenge) -> None:
+    with closing(Store(load(challenge.path).database_url)) as store, store.write() as tx:
+        tx.set_pause("drain", now=datetime.now(UTC))
+
+
 def _old_git(challenge: FaultyChallenge) -> None:
     script = challenge.folder / "bin" / "git"
     script.parent.mkdir()
@@ -353,6 +358,7 @@ def _unreachable_proxy(challenge: FaultyChallenge) -> None:
 
 FAULTS: dict[str, Fault] = {
     "configuration.file": (FAIL, changing(evalai={"pol_every": 3})),
+    "records.pause": (FAIL, _recorded(_paused)),
     "configuration.placeholders": (FAIL, changing(evalai={"queue": EXAMPLE_QUEUE})),
     "configuration.phases": (WARN, changing(phases={"eval": {"ids": "./dev.txt"}})),
     "configuration.bundle": (FAIL, _bundle(TERMS, "<p>Ours.</p>")),

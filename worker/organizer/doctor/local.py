@@ -52,6 +52,14 @@ def placeholders(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
+def pause(challenge: Challenge) -> Iterator[Finding]:
+    """Look for a pause that somebody may have forgotten."""
+    with challenge.state() as tx:
+        found = tx and tx.pause()
+    if found:
+        yield fail(found.sentence, "End the pause, unless you want it now.")
+
+
 def phases(challenge: Challenge) -> Iterator[Finding]:
     """Compare the phases with one another, and their folds with what a steady score needs."""
     configuration = challenge.configuration

@@ -30,6 +30,7 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
             )
         ],
     ),
+    Check("records.pause", "Is the challenge not paused?", local.pause),
     Check(
         "configuration.placeholders",
         "Have the examples that `init` wrote been replaced?",

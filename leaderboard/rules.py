@@ -90,7 +90,10 @@ class PhaseRules(BaseModel):
     )
     decimals: int = Field(3, ge=0, le=12, description="Decimal places of mean Q, on the board and at EvalAI.")
     replicates: int = Field(
-        REPLICATES, ge=100, le=10_000, description="Replicates of the bootstrap, for intervals and groups."
+        REPLICATES,
+        ge=100,
+        le=10_000,
+        description="Replicates of each bootstrap: over folds, for intervals and groups, and over tasks.",
     )
 
     @field_validator("ladder_step")

@@ -172,6 +172,21 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RowStability:
+    """What becomes of one row of a board with other tasks.
+
+    Attributes:
+        without: Task to the rank without it.
+        p_first: Share of the replicates that draw tasks in which the row has rank 1.
+        keeps_order: Share in which it and the row below are in the same order; None for the last row.
+    """
+
+    without: Mapping[str, int]
+    p_first: float
+    keeps_order: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RowFigures:
     """The figures of one row of a board.
 
@@ -181,6 +196,7 @@ class RowFigures:
         task_ranks: Task to rank.
         q_interval: Ends of the 95 % interval of mean Q; None if there are too few folds.
         swap_with_next: Share of replicates in which the row below is ahead; None for the last row.
+        stability: None if there is one task, or fewer than two teams in competition.
     """
 
     submission: int
@@ -193,6 +209,7 @@ class RowFigures:
     p_first: float
     p_top3: float
     swap_with_next: float | None
+    stability: RowStability | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from leaderboard.ranking.board import (
 )
 from leaderboard.ranking.comparison import Comparison, Difference, TaskPair, compare
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
+from leaderboard.ranking.stability import stability_sentence, task_stability
 from leaderboard.ranking.uncertainty import FoldTable, standard_errors
 
 __all__ = [
@@ -51,7 +52,9 @@ __all__ = [
     "order",
     "rank",
     "row_key",
+    "stability_sentence",
     "standard_errors",
+    "task_stability",
     "task_weights",
     "to_json",
     "waiting_teams",

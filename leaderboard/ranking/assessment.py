@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import scoring.metrics
 from leaderboard.ranking.dynamic_rank import Ranking, leave_one_out, rank
+from leaderboard.ranking.stability import task_stability
 from leaderboard.ranking.uncertainty import FoldTable, Uncertainty, bootstrap, tie_groups
 from leaderboard.rules import PhaseRules, Selection
 from leaderboard.snapshot import (
@@ -24,6 +25,7 @@ from leaderboard.snapshot import (
     PhaseSnapshot,
     RowFigures,
     RowKey,
+    RowStability,
     WaitingTeam,
 )
 from scoring.errors import OrganizerError
@@ -204,10 +206,19 @@ def assess(phase: PhaseSnapshot) -> Assessment | None:
         replicates=rules.replicates,
     )
     reversals = leave_one_out(ordered.quality, weighs=weighs, numbered=numbered, ghost_task=rules.ghost_task)
+    stability = task_stability(
+        ordered.quality,
+        ordered.tasks,
+        weighs=weighs,
+        numbered=numbered,
+        ghost_task=rules.ghost_task,
+        phase=phase.codename,
+        replicates=rules.replicates,
+    )
     pks = [contender.entry.submission for contender in contenders]
     figures = Figures(
         weights=dict(zip(ordered.tasks, ranking.weights, strict=True)),
-        rows=tuple(_row(ordered, luck, index) for index in range(len(contenders))),
+        rows=tuple(_row(ordered, luck, stability, index) for index in range(len(contenders))),
         leave_one_out={
             pks[left]: tuple((pks[ahead], pks[behind]) for ahead, behind in pairs)
             for left, pairs in reversals.items()
@@ -216,7 +227,7 @@ def assess(phase: PhaseSnapshot) -> Assessment | None:
     return Assessment(**vars(ordered), groups=tie_groups(numbered.tolist(), luck.beats), figures=figures)
 
 
-def _row(order: Order, luck: Uncertainty, index: int) -> RowFigures:
+def _row(order: Order, luck: Uncertainty, stability: Sequence[RowStability], index: int) -> RowFigures:
     tasks, ranking, entry = order.tasks, order.ranking, order.contenders[index].entry
     interval = luck.q_intervals[index]
     last = index + 1 == len(order.contenders)
@@ -231,6 +242,7 @@ def _row(order: Order, luck: Uncertainty, index: int) -> RowFigures:
         p_first=luck.p_first[index],
         p_top3=luck.p_top3[index],
         swap_with_next=None if last else float(luck.beats[index + 1, index]),
+        stability=stability[index] if stability else None,
     )
 
 

@@ -8,7 +8,6 @@ splits, not over fresh data.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.ranking.dynamic_rank import Floats
-from leaderboard.ranking.uncertainty import studentized
+from leaderboard.ranking.uncertainty import draws, studentized
 from leaderboard.rules import REPLICATES
 from scoring.metrics import quality_of_moments
 
@@ -91,17 +90,12 @@ def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPL
 
 def _draws(task: TaskPair, replicates: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the folds that each replicate draws from each run, R x K; they are the same if the runs are paired."""
-    first = _drawn(f"first\0{task.splits[0]}", len(task.first), replicates)
-    if task.paired:
-        return first, first
-    return first, _drawn(f"second\0{task.splits[1]}", len(task.second), replicates)
 
+    def drawn(name: str, folds: int) -> NDArray[np.intp]:
+        return draws(f"comparison 1\0{name}\0{folds}", folds, replicates)
 
-def _drawn(name: str, folds: int, replicates: int) -> NDArray[np.intp]:
-    digest = hashlib.sha256(f"comparison 1\0{name}\0{folds}".encode()).digest()
-    # RandomState, because its stream never changes; Generator's may change with NumPy.
-    random = np.random.RandomState(np.frombuffer(digest, np.uint32))
-    return random.randint(0, folds, size=(replicates, folds)).astype(np.intp)
+    first = drawn(f"first\0{task.splits[0]}", len(task.first))
+    return first, first if task.paired else drawn(f"second\0{task.splits[1]}", len(task.second))
 
 
 def _group(

@@ -109,18 +109,37 @@ def task_weights(
     Returns:
         ... x T.
     """
-    tasks = quality.shape[-1]
+    spread = spreads(quality, weighs)
+    return shares(spread, np.ones_like(spread), ghost_task)
+
+
+def spreads(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the population standard deviation of each task over the weighing entries. Maps ... x P x T to ... x T."""
     # Sorted, because the result must not depend on the order of teams, but a sum of floats depends on its order.
     weighing = np.sort(quality[..., weighs, :], axis=-2)
     if weighing.shape[-2] == 0:
-        spread = np.zeros((*quality.shape[:-2], tasks))
-    else:
-        # Equal scores have no spread, but the rounding of their mean could leave some.
-        equal = weighing[..., 0, :] == weighing[..., -1, :]
-        spread = np.where(equal, 0.0, weighing.std(axis=-2))
-    total = ghost_task + np.sort(spread, axis=-1).sum(axis=-1, keepdims=True)
-    uniform = np.full_like(spread, 1.0 / tasks)
-    return np.asarray(np.divide(spread, total, out=uniform, where=np.broadcast_to(total > 0.0, spread.shape)))
+        return np.zeros((*quality.shape[:-2], quality.shape[-1]))
+    # Equal scores have no spread, but the rounding of their mean could leave some.
+    equal = weighing[..., 0, :] == weighing[..., -1, :]
+    return np.where(equal, 0.0, weighing.std(axis=-2))
+
+
+def shares(
+    spread: NDArray[np.float64], counts: NDArray[np.float64], ghost_task: float = 0.0
+) -> NDArray[np.float64]:
+    """Return the weights of tasks that count so many times each; if the sum of the spreads is 0, those of equal spreads.
+
+    Args:
+        spread: ... x T.
+        counts: ... x T, not all of them 0.
+        ghost_task: δ0, added to the sum only.
+    """
+    counted = spread * counts
+    total = ghost_task + np.sort(counted, axis=-1).sum(axis=-1, keepdims=True)
+    uniform = counts / counts.sum(axis=-1, keepdims=True)
+    return np.asarray(
+        np.divide(counted, total, out=uniform, where=np.broadcast_to(total > 0.0, counted.shape))
+    )
 
 
 def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -138,7 +157,7 @@ def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArr
 
 def weighted_ranks(ranks: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum weight times rank over tasks, rounded for comparison (paper Eq. 2). Maps ... x P x T and ... x T to ... x P."""
-    total = np.zeros(ranks.shape[:-1])
+    total = np.zeros(np.broadcast_shapes(ranks.shape[:-1], (*weights.shape[:-1], 1)))
     for task in range(ranks.shape[-1]):
         total += ranks[..., task] * weights[..., None, task]
     return np.round(total, DIGITS)

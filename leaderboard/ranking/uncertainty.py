@@ -203,13 +203,22 @@ class _RowSet:
 
     def draw(self, seed: str, replicates: int) -> NDArray[np.uint16]:
         """Return how often each fold is drawn in each replicate: R x K counts."""
-        digest = hashlib.sha256(f"bootstrap 1\0{seed}\0{self.name}\0{self.folds}".encode()).digest()
-        # RandomState, because its stream never changes; Generator's may change with NumPy.
-        random = np.random.RandomState(np.frombuffer(digest, np.uint32))
-        index = random.randint(0, self.folds, size=(replicates, self.folds))
-        index += self.folds * np.arange(replicates)[:, None]
-        counts = np.bincount(index.ravel(), minlength=replicates * self.folds)
-        return counts.reshape(replicates, self.folds).astype(np.uint16)
+        return counted_draws(f"bootstrap 1\0{seed}\0{self.name}\0{self.folds}", self.folds, replicates)
+
+
+def draws(seed: str, number: int, replicates: int) -> NDArray[np.intp]:
+    """Draw so many times as there are things, R x N places; the text decides what is drawn."""
+    digest = hashlib.sha256(seed.encode()).digest()
+    # RandomState, because its stream never changes; Generator's may change with NumPy.
+    random = np.random.RandomState(np.frombuffer(digest, np.uint32))
+    return random.randint(0, number, size=(replicates, number)).astype(np.intp)
+
+
+def counted_draws(seed: str, number: int, replicates: int) -> NDArray[np.uint16]:
+    """Return how often :func:`draws` draws each of the things, R x N."""
+    places = draws(seed, number, replicates) + number * np.arange(replicates)[:, None]
+    counts = np.bincount(places.ravel(), minlength=replicates * number)
+    return counts.reshape(replicates, number).astype(np.uint16)
 
 
 def _row_sets(table: FoldTable) -> list[_RowSet]:

@@ -142,6 +142,18 @@ class Intervals(Document):
     entries: tuple[Interval, ...]
 
 
+class EntryStability(Document):
+    """What becomes of one entry with other tasks."""
+
+    submission: Number
+    without: tuple[Positive, ...]
+    """Its rank without each of the tasks, in the order of tasks."""
+    p_first: Share
+    """Share of the resamplings of the tasks in which it has rank 1."""
+    keeps_order: Share | None
+    """Share in which it and the row below are in the same order: one is ahead, or both are equal."""
+
+
 class Flip(Document):
     """Two entries whose order would be another one without a third."""
 
@@ -196,6 +208,8 @@ class PhaseDocument(Document):
     """Only after the reveal."""
     leave_one_out: tuple[Flip, ...] | None
     """Only after the reveal: the pairs of teams whose order depends on a third entry."""
+    stability: tuple[EntryStability, ...] | None
+    """Only after the reveal of two tasks or more: how the entries' ranks depend on the choice of tasks, in the order of entries."""
     tasks: tuple[RevealedTask, ...] | None
     """Only after the reveal, heaviest first."""
     weighted_ranks: tuple[float, ...] | None

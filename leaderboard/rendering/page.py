@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leaderboard.ranking import stability_sentence
 from leaderboard.rendering.assets import asset, templates
 from leaderboard.rendering.documents import Interval, PhaseDocument
 from leaderboard.rendering.history import Past, Update, past_submissions, updates
@@ -29,6 +30,7 @@ class Section:
         whiskers: Intervals with the left end, width and middle of their bar on a common scale, in percent.
         heat: Per row and task, the step of the color scale; -1 for a negative Q.
         shares: Per row, the length of the bar of mean Q, as a share of the longest; a negative mean Q has none.
+        stability: What becomes of the ranks without one of the tasks, as a sentence.
         widths: Per task, the length of the bar of its weight, in percent of the longest.
         has_methods: Whether any row has a method.
     """
@@ -40,6 +42,7 @@ class Section:
     whiskers: tuple[tuple[Interval, float, float, float], ...]
     heat: tuple[tuple[int, ...], ...]
     shares: tuple[float, ...]
+    stability: str
     widths: tuple[float, ...]
     has_methods: bool
 
@@ -88,6 +91,7 @@ def _section(phase: ShownPhase) -> Section:
         whiskers=_whiskers(phase.document),
         heat=_heat(phase.document),
         shares=tuple(round(length / longest, 3) for length in lengths),
+        stability=_stability(phase.document),
         widths=tuple(round(weight / widest * 100, 1) for weight in weights),
         has_methods=any(row.has_method for row in rows),
     )
@@ -110,6 +114,13 @@ def _whiskers(document: PhaseDocument) -> tuple[tuple[Interval, float, float, fl
         (interval, percent(left - low), percent(right - left), percent(middle - low))
         for interval, (left, right, middle) in zip(intervals, ends, strict=True)
     )
+
+
+def _stability(document: PhaseDocument) -> str:
+    """Return what becomes of the ranks without one of the tasks, the heaviest task first."""
+    tasks = [task.name for task in document.tasks or ()]
+    without = [dict(zip(tasks, entry.without, strict=True)) for entry in document.stability or ()]
+    return stability_sentence([row.rank for row in document.entries], without)
 
 
 def _heat(document: PhaseDocument) -> tuple[tuple[int, ...], ...]:

@@ -20,6 +20,7 @@ from leaderboard.snapshot import (
     Method,
     PhaseSite,
     RowFigures,
+    RowStability,
     Standing,
     WaitingTeam,
 )
@@ -129,7 +130,8 @@ def _figures(document: PhaseDocument) -> Figures | None:
     """Return the figures that a reveal has published."""
     if document.tasks is None or document.intervals is None or document.weighted_ranks is None:
         return None
-    rows = zip(document.entries, document.intervals.entries, document.weighted_ranks, strict=True)
+    stability = document.stability or (None,) * len(document.entries)
+    rows = zip(document.entries, document.intervals.entries, document.weighted_ranks, stability, strict=True)
     numbers = {row.team: row.submission for row in document.entries}
     pairs: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for flip in document.leave_one_out or ():
@@ -148,8 +150,15 @@ def _figures(document: PhaseDocument) -> Figures | None:
                 p_first=interval.p_first,
                 p_top3=interval.p_top3,
                 swap_with_next=interval.swap_with_next,
+                stability=None
+                if stable is None
+                else RowStability(
+                    without=dict(zip((task.name for task in document.tasks), stable.without, strict=True)),
+                    p_first=stable.p_first,
+                    keeps_order=stable.keeps_order,
+                ),
             )
-            for place, (row, interval, weighted_rank) in enumerate(rows)
+            for place, (row, interval, weighted_rank, stable) in enumerate(rows)
         ),
         leave_one_out={left_out: tuple(flips) for left_out, flips in pairs.items()},
     )

@@ -1,4 +1,4 @@
-"""Figures that are published with the reveal: the tasks themselves, the intervals, and whose absence would reverse the order of others.
+"""Figures that are published with the reveal: the tasks themselves, the intervals, and what the order of the entries depends on.
 
 Only this module decides what is published; in the documents of a phase that is not revealed, all of them are null.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaderboard.rendering.documents import (
+    EntryStability,
     Flip,
     Interval,
     Intervals,
@@ -19,7 +20,7 @@ from leaderboard.rendering.documents import (
 from leaderboard.rules import Rounding
 from leaderboard.snapshot import Board, Figures, PhaseSite, RowFigures
 
-LOCKED = dict.fromkeys(("intervals", "leave_one_out", "tasks", "weighted_ranks"))
+LOCKED = dict.fromkeys(("intervals", "leave_one_out", "stability", "tasks", "weighted_ranks"))
 
 
 def unlocked(phase: PhaseSite, board: Board | None, rows: Sequence[Row]) -> dict[str, Any]:
@@ -28,10 +29,12 @@ def unlocked(phase: PhaseSite, board: Board | None, rows: Sequence[Row]) -> dict
     if figures is None or not phase.revealed:
         return dict(LOCKED)
     entries = tuple(_interval(row, phase.rules.rounding) for row in figures.rows)
+    tasks = _tasks(figures)
     return {
         "intervals": Intervals(level=0.95, entries=entries),
         "leave_one_out": _flips(figures, rows),
-        "tasks": _tasks(figures),
+        "stability": _stability(figures, tasks),
+        "tasks": tasks,
         "weighted_ranks": tuple(row.weighted_rank for row in figures.rows),
     }
 
@@ -48,6 +51,20 @@ def _interval(row: RowFigures, rounding: Rounding) -> Interval:
         p_top3=row.p_top3,
         swap_with_next=row.swap_with_next,
     )
+
+
+def _stability(figures: Figures, tasks: Sequence[RevealedTask]) -> tuple[EntryStability, ...] | None:
+    entries = tuple(
+        EntryStability(
+            submission=row.submission,
+            without=tuple(row.stability.without[task.name] for task in tasks),
+            p_first=row.stability.p_first,
+            keeps_order=row.stability.keeps_order,
+        )
+        for row in figures.rows
+        if row.stability
+    )
+    return entries or None
 
 
 def _flips(figures: Figures, rows: Sequence[Row]) -> tuple[Flip, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.ranking import Assessment, assess
+from leaderboard.ranking import Assessment, assess, stability_sentence
 from leaderboard.rendering import Row, names_alike, public_rows, templates
 from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
 from leaderboard.report.likeness import near_copies
@@ -116,7 +116,7 @@ def _figures(phase: PhaseSnapshot, assessment: Assessment, packages: Sequence[Ta
     means = [row.score for row in figures.rows]
     return {
         "standings": [
-            vars(row)
+            asdict(row)
             | {
                 "team": contender.name,
                 "baseline": contender.entry.baseline,
@@ -131,6 +131,13 @@ def _figures(phase: PhaseSnapshot, assessment: Assessment, packages: Sequence[Ta
         ],
         "weights": figures.weights,
         "leave_one_out": figures.leave_one_out,
+        "stability": stability_sentence(
+            [
+                rank if contender.numbered else None
+                for contender, rank in zip(assessment.contenders, ranking.ranks, strict=True)
+            ],
+            [row.stability.without for row in figures.rows if row.stability],
+        ),
         "tasks": [asdict(task) for task in diagnose_tasks(phase, assessment)],
         # The Q of a perfect model with equal scores on all folds.
         "ceilings": {task: 100.0 * best for task, best in sorted(ceilings.items())},

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from leaderboard import Board
+from leaderboard.snapshot import RowStability
 from scoring.metrics import mean_quality, quality, shown
 from scoring.scorecard import folds_from_json
 from tests.acceptance.fair_challenge import BASELINE, REVEAL
@@ -304,6 +305,19 @@ def _on_early_board(change: Callable[[Board, Board], Board]) -> Tell:
     return tell
 
 
+def _on_stability(change: Callable[[RowStability], RowStability | None]) -> Tell:
+    """Change what the last board of phase dev says about other tasks, in its JSON and on the page."""
+
+    def edit(made: list[Board]) -> list[Board]:
+        figures = made[-1].figures if made and made[-1].phase == "dev" else None
+        if figures is None:
+            return made
+        rows = tuple(replace(row, stability=row.stability and change(row.stability)) for row in figures.rows)
+        return [*made[:-1], replace(made[-1], figures=replace(figures, rows=rows))]
+
+    return lambda story: setattr(story, "on_boards", edit)
+
+
 def _swapped_rows(board: Board, _: Board) -> Board:
     first, second, *rest = board.standings
     names = replace(first, team=second.team), replace(second, team=first.team)
@@ -463,6 +477,13 @@ LIES: dict[str, Lie] = {
     "all in the last line": Lie(_all_in_the_last_line, "dev: register"),
     "an event in a line before it": Lie(_before_its_line, "dev: register"),
     "lines whose times run back": Lie(_line_runs_back, "receipts"),
+    "a friend who is first without any task": Lie(
+        _on_stability(lambda row: replace(row, without=dict.fromkeys(row.without, 1))), "dev: page"
+    ),
+    "a winner whom other tasks would replace": Lie(
+        _on_stability(lambda row: replace(row, p_first=0.5)), "dev: page", "leaderboard/dev.json"
+    ),
+    "nothing about other tasks": Lie(_on_stability(lambda _: None), "dev: page"),
     "names swapped on an early board": Lie(_on_early_board(_swapped_rows), "dev: boards"),
     "a team out of competition on an early board": Lie(
         _on_early_board(

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from leaderboard.ranking import next_board
+from leaderboard.ranking import next_board, task_stability
 from leaderboard.ranking.dynamic_rank import rank
 from leaderboard.rendering import public_rows
 from leaderboard.rules import PhaseRules
@@ -251,6 +253,45 @@ def grouped(beats: np.ndarray, numbered: np.ndarray) -> list[int]:
     return groups
 
 
+# Other tasks
+
+
+@dataclass
+class OtherTasks:
+    """The draws, the ranks of P entries without each of T tasks, and shares of the replicates."""
+
+    draws: np.ndarray
+    without: np.ndarray
+    first: np.ndarray
+    same_order: np.ndarray
+
+
+def other_tasks(
+    table: np.ndarray, phase: str, number: int, *, weigh: np.ndarray, numbered: np.ndarray, ghost: float
+) -> OtherTasks:
+    """Compute what becomes of the entries of P x T quality scores with other tasks; tasks are in the order of their names."""
+    tasks = table.shape[1]
+    spread = table[weigh].std(axis=0) if weigh.any() else np.zeros(tasks)
+    ranks = 1 + (table[weigh][None] > table[:, None]).sum(axis=1)
+
+    def weighted(counts: np.ndarray) -> np.ndarray:
+        total = ghost + (counts * spread).sum()
+        weights = counts * spread / total if total else counts / counts.sum()
+        return (ranks * weights).sum(axis=1).round(9)
+
+    digest = hashlib.sha256("\0".join(["task bootstrap 1", phase, str(tasks)]).encode()).digest()
+    generator = np.random.RandomState(np.frombuffer(digest, "<u4"))
+    draws = generator.randint(0, tasks, (number, tasks))
+    drawn = np.array([weighted((draw[:, None] == range(tasks)).sum(axis=0)) for draw in draws])
+    now = np.sign(np.diff(weighted(np.ones(tasks))))
+    return OtherTasks(
+        draws=draws,
+        without=np.array([places(-weighted(np.arange(tasks) != task), numbered) for task in range(tasks)]).T,
+        first=np.mean([np.array(places(-row, numbered)) == 1 for row in drawn], axis=0),
+        same_order=(np.sign(np.diff(drawn)) == now).mean(axis=0),
+    )
+
+
 # The product's boards
 
 
@@ -314,6 +355,16 @@ def check_board(snapshot: PhaseSnapshot, board: Board, before: Board | None = No
     )
     fewest = np.min([np.isfinite(of_task).sum(axis=1) for of_task in folds], axis=0)
     check_bootstrap(board, figures, drawn, numbered, fewest)
+    stability = [row.stability for row in figures.rows]
+    if len(tasks) < 2 or numbered.sum() < 2:
+        assert set(stability) == {None}
+        return
+    other = other_tasks(
+        table, snapshot.codename, rules.replicates, weigh=weigh, numbered=numbered, ghost=rules.ghost_task
+    )
+    assert [list(row.without.values()) for row in stability if row] == other.without.tolist()
+    assert [row.p_first for row in stability if row] == other.first.tolist()
+    assert [row.keeps_order for row in stability if row] == [*other.same_order, None]
 
 
 def check_bootstrap(
@@ -450,6 +501,23 @@ def test_the_dynamic_rank_of_any_table(table: np.ndarray, data: st.DataObject) -
     assert ranking.weighted_ranks == pytest.approx(weighted, abs=1.1e-9)
     assert list(ranking.ranks) == final
     assert list(ranking.ranks_by_mean) == places(means, numbered)
+
+
+def test_the_vectors_of_other_tasks() -> None:
+    """Draws, ranks without a task, and shares of replicates are those that the page gives for three teams."""
+    text = (Path(__file__).parents[2] / "docs/protocol.md").read_text().split("## Other tasks")[1]
+    given_ = json.loads(text.split("```json")[1].split("```")[0])
+    table, every = np.array(given_["quality"], float), np.ones(3, bool)
+    other = other_tasks(table, "eval", given_["replicates"], weigh=every, numbered=every, ghost=0.0)
+    assert other.draws[:3].tolist() == given_["first_draws"]
+    assert other.without.tolist() == given_["without"]
+    assert (other.first.tolist(), other.same_order.tolist()) == (given_["first"], given_["same_order"])
+    product = task_stability(
+        table, given_["tasks"], weighs=every, numbered=every, phase="eval", replicates=given_["replicates"]
+    )
+    assert [list(row.without.values()) for row in product] == given_["without"]
+    assert [row.p_first for row in product] == given_["first"]
+    assert [row.keeps_order for row in product] == [*given_["same_order"], None]
 
 
 VALUES = st.floats(-5, 100, allow_nan=False)

@@ -360,7 +360,7 @@ def number(cell: str) -> float | None:
     return -value if match[1] == "▼" else value
 
 
-@pytest.mark.parametrize("css", ["board", "heat", "sure"])
+@pytest.mark.parametrize("css", ["board", "heat", "sure", "stable"])
 def test_every_column_of_every_table_sorts(page: Page, pages: Path, css: str) -> None:
     """Each head is a button that sorts both ways and shows it; cells without a number come last; other tables do not change."""
     page.goto((pages / "few.html").as_uri())
@@ -390,7 +390,7 @@ def test_one_search_filters_everything(page: Page, pages: Path) -> None:
     page.goto((pages / "crowd.html").as_uri())
     field = page.get_by_role("searchbox")
     field.fill("TEAM 12")
-    for css in ("board", "heat", "sure"):
+    for css in ("board", "heat", "sure", "stable"):
         assert page.locator(f"table.{css} tbody tr:visible bdi").all_inner_texts() == ["Team 12"]
     assert page.get_by_role("status").inner_text() == "1 of 100 entries"
     assert page.url.endswith("find=TEAM+12")

@@ -332,10 +332,14 @@ def test_nothing_private_shows_before_the_reveal() -> None:
         b"fingerprint",
         b'heat"',
         b"% interval",
+        b'stable"',
+        b"any one of the",
     ):
         assert secret not in everything, secret
     document = json.loads(files["leaderboard/eval.json"])
-    assert [document[key] for key in ("intervals", "leave_one_out", "tasks", "weighted_ranks")] == [None] * 4
+    assert [
+        document[key] for key in ("intervals", "leave_one_out", "stability", "tasks", "weighted_ranks")
+    ] == [None] * 5
 
 
 def test_reveal_opens_everything() -> None:
@@ -354,9 +358,12 @@ def test_reveal_opens_everything() -> None:
         for task in tasks:
             folds = sent[row["submission"]].scores[task["name"]]
             assert task["score"][place] == pytest.approx(sum(folds) / len(folds))
-    assert len(document["weighted_ranks"]) == len(document["entries"])
+    assert len(document["weighted_ranks"]) == len(document["stability"]) == len(document["entries"])
+    for row, stable in zip(document["entries"], document["stability"], strict=True):
+        assert (stable["submission"], len(stable["without"])) == (row["submission"], 5)
     page = files["index.html"].decode()
-    assert "secret_<wbr>task_<wbr>4" in page
+    assert "Without secret_<wbr>task_<wbr>4" in page
+    assert "Without any one of the 5 tasks, " in page
     assert f"<small>{tasks[0]['score'][0]:.2f}</small>" in page
 
 

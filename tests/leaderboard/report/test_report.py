@@ -93,6 +93,8 @@ def test_the_page_is_safe_and_self_contained() -> None:
     assert made["leave_one_out"] == {3: ((2, 1),)}
     page = report_page(made)
     assert "Without Team 3: &lt;/td&gt;" in page
+    assert made["stability"] == "Ranks 1 and 2 change places without b, 1 and 3 without b, 2 and 3 without b."
+    assert f"<p>{made['stability']}</p>" in page
     assert "made 2026-03-02 09:00 UTC." in page
     assert "<script" not in page
     assert "&lt;script&gt;" in page

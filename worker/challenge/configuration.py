@@ -7,6 +7,7 @@ Secrets are references (see :mod:`worker.challenge.secrets`) and are resolved on
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -164,6 +165,29 @@ class Configuration(Section):
             "alerts.webhook": self.alerts.webhook,
         }
         return {key: reference for key, reference in references.items() if reference is not None}
+
+    def private_values(self) -> dict[str, str]:
+        """Return the contents of the secret, of tokens and of keys by key of this file, without those that cannot be read here."""
+        values, place = {}, str(self.challenge.secret)
+        secret = place if place.startswith("credential:") else f"file:{place}"
+        for key, reference in {"challenge.secret": secret, **self.references()}.items():
+            with suppress(OrganizerError):
+                values[key] = self.secret(reference, key).get_secret_value()
+        return values
+
+    def private_places(self) -> list[Path]:
+        """Return the files and folders that must not leave this machine, whether or not they exist."""
+        places = [
+            self.challenge_secret,
+            *(self.path(phase.tasks) for phase in self.phases.values()),
+            self.state_dir,
+        ]
+        files = [
+            reference.removeprefix("file:")
+            for reference in self.references().values()
+            if reference.startswith("file:")
+        ]
+        return list(dict.fromkeys([*places, *(self.path(Path(file)) for file in files)]))
 
     def secret_path(self, reference: str, key: str) -> Path:
         """Resolve a reference to a file that another program reads, such as an ssh key.

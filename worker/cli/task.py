@@ -77,7 +77,7 @@ def new(
     if folder.exists():
         raise OrganizerError(f"{folder} exists already.", cure="Choose another folder.", code="task.exists")
     read_labels(labels, folder.name, chosen)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, mode=0o700)  # the labels are hidden
     (folder / "labels.csv").write_bytes(labels.read_bytes())
     text = TEMPLATE.format(identifier=folder.name, type=chosen)
     (folder / "task.yaml").write_text(text, "utf-8")

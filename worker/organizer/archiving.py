@@ -78,7 +78,8 @@ def write_backup(
     try:
         with tempfile.TemporaryDirectory(dir=configuration.state_dir) as folder:
             copy = _copied_database(database, Path(folder))
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            temporary.unlink(missing_ok=True)  # a file that is there already would keep its mode
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with (
                 os.fdopen(handle, "wb") as file,
                 zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,

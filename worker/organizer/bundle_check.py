@@ -31,6 +31,7 @@ FREE_LISTS = {"tags", "submission_meta_attributes"}
 FORMS = {bool: "True or False", int: "a whole number", str: "a text", datetime: "YYYY-MM-DD HH:MM:SS (UTC)"}
 LIMITS = ("max_submissions_per_day", "max_submissions_per_month", "max_submissions")
 CONCURRENT = "max_concurrent_submissions_allowed"
+LEAST = 16  # bytes of a file of a task that are looked for in others; shorter ones are anywhere
 IMAGES = (b"\x89PNG", b"\xff\xd8\xff")  # PNG and JPEG
 
 Document = Mapping[str, Any]
@@ -60,7 +61,7 @@ def bundle_faults(archive: Path | BytesIO, configuration: Configuration) -> list
         *faults,
         *_stale(files, made, configuration),
         *_rule_faults(files, configuration.fairness.publish_files),
-        *_leaks(files, configuration),
+        *_leaks(files, made, configuration),
     ]
 
 
@@ -101,8 +102,14 @@ def _pages(files: Mapping[str, bytes], made: Mapping[str, bytes]) -> Iterator[tu
 
 
 def _files(archive: Path | BytesIO) -> dict[str, bytes]:
+    """Return the files of a bundle, those of the zip inside it, too."""
     with zipfile.ZipFile(archive) as opened:
-        return {name: opened.read(name) for name in opened.namelist() if not name.endswith("/")}
+        files = {name: opened.read(name) for name in opened.namelist() if not name.endswith("/")}
+    script = files.get(f"{SCRIPT_FOLDER}.zip", b"")
+    if zipfile.is_zipfile(BytesIO(script)):
+        with zipfile.ZipFile(BytesIO(script)) as inner:
+            files |= {f"{SCRIPT_FOLDER}/{name}": inner.read(name) for name in inner.namelist()}
+    return files
 
 
 def _differences(value: Any, wanted: Any, key: str = "", place: str = CONFIG_NAME) -> Iterator[str]:
@@ -142,6 +149,12 @@ def _image_faults(document: Document, files: Mapping[str, bytes]) -> Iterator[st
         yield f"image: {document['image']} is missing, or is not a PNG or JPEG picture."
 
 
+def _image(files: Mapping[str, bytes]) -> str:
+    """Return the name of the challenge's picture."""
+    document = read_yaml(files[CONFIG_NAME])
+    return str(document.get("image")) if isinstance(document, dict) else ""
+
+
 def _date_faults(document: Document) -> Iterator[str]:
     """Compare dates and limits, of which all have the right type."""
     phases: Sequence[Document] = document["challenge_phases"]
@@ -179,13 +192,23 @@ def _rule_faults(files: Mapping[str, bytes], rule: str) -> Iterator[str]:
         )
 
 
-def _leaks(files: Mapping[str, bytes], configuration: Configuration) -> Iterator[str]:
-    """Yield a fault for each label file in the bundle, which would end the challenge before it begins."""
-    hidden = {
-        source.read_bytes()
+def _leaks(
+    files: Mapping[str, bytes], made: Mapping[str, bytes], configuration: Configuration
+) -> Iterator[str]:
+    """Yield a fault for each file with something hidden, which would end the challenge before it begins, or that EvalAI does not need."""
+    private = {key: value.encode() for key, value in configuration.private_values().items()}
+    labels = {
+        path.read_bytes().strip()
         for phase in configuration.phases.values()
-        for source in configuration.path(phase.tasks).glob("*__*.csv")
+        for path in configuration.path(phase.tasks).rglob("*")
+        if path.is_file()
     }
+    needed = {*made, f"{SCRIPT_FOLDER}.zip", _image(files)}
     for name, data in files.items():
-        if data in hidden:
-            yield f"{name} is a label file of a hidden task; take it out."
+        held = [key for key, value in private.items() if value in data]
+        if held:
+            yield f"{name} contains {', '.join(held)}; take that out. If you have uploaded it anywhere, replace what it contains."
+        elif any(len(content) >= LEAST and content in data for content in labels):
+            yield f"{name} contains a file of a hidden task; take it out."
+        elif name not in needed:
+            yield f"{name} is not a file that EvalAI needs; take it out of bundle/."

@@ -31,11 +31,13 @@ from worker.runtime.storage import write_private
 EXAMPLE_QUEUE = "name-of-the-queue"
 SCHEMA = "challenge.schema.json"
 WRITTEN = ("challenge.yaml", SCHEMA, "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
-GITIGNORE = """# Never publish these: with them anyone knows the hidden tasks and every split.
-challenge.secret
-tasks/
-state/
-*.token
+GITIGNORE = """# Only these may be published. The others (secret, tokens, tasks, state, backups, reports) show the hidden tasks.
+/*
+!/.gitignore
+!/bundle/
+!/challenge.schema.json
+!/challenge.yaml
+!/ids/
 """
 
 

@@ -260,9 +260,16 @@ def token(give: Callable[[Sandbox], str]) -> Plant:
     return lambda challenge: setattr(challenge, "token", give)
 
 
-def _commit_everything(challenge: FaultyChallenge) -> None:
-    for command in (["init", "-q"], ["add", "challenge.secret"]):
-        subprocess.run(["git", *command], cwd=challenge.folder, check=True, env=clean_environment())
+def _tracked(name: str) -> Plant:
+    """Return a function that lets git track a private file."""
+
+    def plant(challenge: FaultyChallenge) -> None:
+        (challenge.folder / name).parent.mkdir(mode=0o700, exist_ok=True)
+        (challenge.folder / name).touch(mode=0o600)
+        for command in (["init", "-q"], ["add", name]):
+            subprocess.run(["git", *command], cwd=challenge.folder, check=True, env=clean_environment())
+
+    return plant
 
 
 def _renamed(before: str, after: str, rows: slice = slice(None)) -> Plant:
@@ -365,7 +372,7 @@ FAULTS: dict[str, Fault] = {
     "beacon.chosen": (WARN, changing(fairness={"beacon": "none"})),
     "beacon.servers": (FAIL, changing(fairness={"drand_servers": [NOBODY]})),
     "secret.file": (FAIL, lambda challenge: (challenge.folder / "challenge.secret").unlink()),
-    "secret.versioned": (FAIL, _commit_everything),
+    "secret.versioned": (FAIL, _tracked("challenge.secret")),
     "secret.readable": (WARN, _open_tasks),
     "labels.files": (FAIL, overwriting("dev.txt", "\n".join([*public_ids("dev"), public_ids("dev")[3]]))),
     "ids.sorted": (FAIL, overwriting("dev.txt", "\n".join(public_ids("dev")[::-1]))),
@@ -478,6 +485,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("configuration.bundle", (WARN, _bundle(text="<p>No link.</p>"))),
     ("configuration.bundle", (FAIL, overwriting("bundle.zip", "not a zip"))),
     ("evalai.limits", (WARN, _bundle(end_date=datetime(2030, 1, 1)))),  # noqa: DTZ001
+    ("secret.versioned", (FAIL, _tracked("state/notes"))),
     ("secret.file", (FAIL, overwriting("challenge.secret", "5a" * 32))),
     ("secret.file", (FAIL, lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
     ("secret.readable", (FAIL, lambda challenge: challenge.private("token", "abc", mode=0o644))),

@@ -34,6 +34,9 @@ def test_a_backup_is_private_and_restores_everything_but_tokens(
     backups, place = tmp_path / "backups", tmp_path / "elsewhere"
     backups.mkdir()
     place.mkdir(mode=0o755)
+    (left := tmp_path / "a.zip.part").touch(mode=0o644)  # by a backup that was killed, or by somebody else
+    assert guarded(["challenge", "backup", str(left.with_suffix("")), "--config", str(harness.path)]) == 0
+    assert left.with_suffix("").stat().st_mode & 0o777 == 0o600
     assert guarded(["challenge", "backup", str(backups), "--config", str(harness.path)]) == 0
     (archive,) = backups.iterdir()
     assert re.fullmatch(re.escape(harness.folder.name) + r"-[0-9-]{10}T[0-9-]{8}Z\.zip", archive.name)

@@ -212,7 +212,7 @@ def test_planted_fault_is_found(
 )
 def test_a_missing_file_is_found(challenge: Path, name: str) -> None:
     """Each file that the YAML names has to be there."""
-    (challenge / "bundle" / name).rename(challenge / "bundle" / "elsewhere")
+    (challenge / "bundle" / name).rename(challenge / "elsewhere")
     assert [
         sentence.split()[0].removesuffix(".zip") for sentence in faults_after(challenge, lambda _: None)
     ] == [name]
@@ -233,7 +233,8 @@ def test_what_an_organizer_decides_is_no_fault(challenge: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("innocent.txt", None, "innocent.txt is a label file"),
+        ("innocent.txt", None, "innocent.txt contains a file of a hidden task"),
+        ("description.html~", "<p>Ours.</p>", "description.html~ is not a file that EvalAI needs"),
         (bundle.CONFIG_NAME, "a: [", "challenge_config.yaml is not valid"),
         (bundle.CONFIG_NAME, "- 1", "challenge_config.yaml must have the keys"),
         (
@@ -442,3 +443,25 @@ def test_the_pages_say_what_participants_need_to_know(
     for name, sentence in sentences.items():
         assert sentence in pages[f"{name}.html"].decode().replace("&#39;", "'")
     assert (CLOSES in pages["phase_dev.html"].decode()) == (rules.get("shown") == "at_end")
+
+
+@pytest.mark.parametrize("name", ["challenge.secret", "description.html", "evaluation_script/main.py"])
+@pytest.mark.parametrize("key", ["challenge.secret", "evalai.token", "leaderboard.ssh_key"])
+def test_what_holds_the_secret_or_a_token_is_refused(
+    challenge: Path, monkeypatch: pytest.MonkeyPatch, name: str, key: str
+) -> None:
+    """Under any name, and inside another text; the doctor refuses it, too. It is never quoted."""
+    monkeypatch.setenv("EVALAI_TOKEN", "t" * 40)
+    (challenge / "key").write_text("k" * 40)
+    configuration = configure(
+        challenge, lambda settings: settings["leaderboard"].update(ssh_key="file:./key")
+    )
+    value = configuration.private_values()[key]
+    place = challenge / "bundle" / name
+    place.write_text((place.read_text("utf-8") if place.exists() else "") + value, encoding="utf-8")
+    with pytest.raises(OrganizerError, match=re.escape(f"{name} contains {key}")) as refused:
+        repack(challenge, configuration)
+    assert value not in refused.value.message
+    files = bundle.read_sources(challenge / "bundle")
+    (challenge / "bundle.zip").write_bytes(bundle.pack(files, configuration))
+    assert f"{name} contains {key}" in of_the_bundle(challenge)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
+import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.tasks import load_tasks
+from tests.worker.harness.harness import clean_environment
 from tests.worker.harness.terminal import shown
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import read_challenge_secret
@@ -82,6 +84,31 @@ def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
     with pytest.raises(OrganizerError, match="exists"):
         scaffold.create(tmp_path, PLAN, now=NOW)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+
+
+def test_git_takes_only_what_may_be_published(tmp_path: Path) -> None:
+    """Whatever else is put into the folder, such as a token, a backup or a report, `git add` leaves it out."""
+    scaffold.create(tmp_path / "c", PLAN, now=NOW)
+    for name in (
+        "eval.token",
+        "c-2026-11-28T12-00-00Z.zip",
+        "report/dev.html",
+        "state/worker.db",
+        "preview/x",
+    ):
+        (tmp_path / "c" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "c" / name).touch()
+    for command in ("init -q", "add -A", "ls-files"):
+        listed = subprocess.run(
+            ["git", *command.split()],
+            cwd=tmp_path / "c",
+            check=True,
+            env=clean_environment(),
+            text=True,
+            capture_output=True,
+        ).stdout.splitlines()
+    public = {".gitignore", "challenge.schema.json", "challenge.yaml", "bundle", "ids"}
+    assert {name.split("/")[0] for name in listed} == public
 
 
 @given(

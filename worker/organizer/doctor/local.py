@@ -118,9 +118,7 @@ def secret(challenge: Challenge) -> Iterator[Finding]:
 
 def versioned(challenge: Challenge) -> Iterator[Finding]:
     """Look for hidden files in a git repository around them."""
-    configuration = challenge.configuration
-    tasks = (configuration.path(phase.tasks) for phase in configuration.phases.values())
-    for path in dict.fromkeys([configuration.challenge_secret, *tasks]):
+    for path in challenge.configuration.private_places():
         if _tracked(path):
             yield fail(
                 f"git tracks {path}, so the next push would publish it.",

@@ -53,7 +53,9 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         local.secret,
         "Create a new one before the first submission: python3 -c 'import secrets; print(secrets.token_hex(32))'",
     ),
-    Check("secret.versioned", "Are secret and tasks outside any git repository?", local.versioned),
+    Check(
+        "secret.versioned", "Are secret, tokens, tasks and state outside any git repository?", local.versioned
+    ),
     Check(
         "secret.readable",
         "Are hidden tasks and tokens hidden from other users of this machine?",

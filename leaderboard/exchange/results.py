@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from leaderboard.exchange.runs import Compared, TaskResult, compare_results, read_run, scored_tasks
-from leaderboard.exchange.table import rank_table
-from leaderboard.ranking import Ranking
+from leaderboard.exchange.table import TableRanking, rank_table
 from scoring.errors import MissingFile, WrongType, WrongValue, python_errors
 from scoring.printable import name_some
 
@@ -29,12 +28,12 @@ class Ranked:
 
     Attributes:
         table: Q of each entry (row) on each task.
-        ranking: The dynamic rank.
+        ranking: The dynamic rank, and what becomes of it with other tasks.
         results: What ``scoring.score`` returned, by entry, if embeddings or results were ranked.
     """
 
     table: pd.DataFrame
-    ranking: Ranking
+    ranking: TableRanking
     results: Mapping[str, Result]
 
     @property
@@ -42,19 +41,34 @@ class Ranked:
         """The weight of each task in the ranks."""
         return pd.Series(self.ranking.weights, index=self.table.columns, name="weight")
 
+    @property
+    def without(self) -> pd.DataFrame:
+        """The rank of each entry without each of the tasks; empty for one task, or one entry."""
+        rows = [row.without for row in self.ranking.stability]
+        table = pd.DataFrame(rows, index=self.table.index if rows else None)
+        return table.iloc[list(self.ranking.order)[: len(rows)]].rename_axis("entry")
+
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per entry, the best first: rank, weighted rank, mean Q, and Q on each task."""
-        columns = {
+        """Return a row per entry, the best first: rank, weighted rank, mean Q, and Q on each task.
+
+        With two tasks or more, ``p_first`` and ``keeps_order`` are the shares of resamplings of the tasks in which it is first, and in
+        which it and the next entry are in the same order.
+        """
+        stability = self.ranking.stability
+        columns: dict[str, Sequence[float | None]] = {
             "rank": self.ranking.ranks,
             "weighted_rank": self.ranking.weighted_ranks,
             "mean": self.ranking.means,
         }
+        if stability:
+            columns["p_first"] = tuple(row.p_first for row in stability)
+            columns["keeps_order"] = tuple(row.keeps_order for row in stability)
         table = pd.concat([pd.DataFrame(columns, index=self.table.index), self.table], axis=1)
         return table.iloc[list(self.ranking.order)].rename_axis("entry")
 
     def __repr__(self) -> str:
-        """Return the table."""
-        return self.to_frame().round(3).to_string()
+        """Return the table, and what becomes of it without one of the tasks."""
+        return f"{self.to_frame().round(3).to_string()}\n{self.ranking.sentence}".strip("\n")
 
 
 def compare(first: Any, *others: Any, names: Sequence[str] | None = None) -> Compared:

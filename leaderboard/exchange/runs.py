@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
 
-from leaderboard.exchange.table import rank_table
-from leaderboard.ranking import Comparison, Ranking, TaskPair, compare
+from leaderboard.exchange.table import TableRanking, rank_table
+from leaderboard.ranking import Comparison, TaskPair, compare
 from leaderboard.rendering import csv_cell
 from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
@@ -63,13 +63,13 @@ class PhaseRuns:
 
     Attributes:
         table: Q of the complete runs, with entries sorted by name.
-        ranking: Their dynamic rank.
+        ranking: Their dynamic rank, and what becomes of it with other tasks.
         summaries: Their summaries.
         left_out: Runs that are incomplete or unreadable, with the reason.
     """
 
     table: pd.DataFrame
-    ranking: Ranking
+    ranking: TableRanking
     summaries: tuple[RunSummary, ...]
     left_out: tuple[tuple[str, str], ...]
 
@@ -203,9 +203,14 @@ class Compared:
         """Return the table, with what it means."""
         left_out = [f"Left out: {', '.join(self.left_out)}."] if self.left_out else []
         table = self.to_frame().round(3).to_string()
-        return "\n".join(
-            [f"Compared with {self.names[0]}; 95 % intervals over the random splits", table, *left_out]
-        )
+        first, *others = self.names
+        other_tasks = [
+            sentence
+            for name, comparison in zip(others, self.comparisons, strict=True)
+            if (sentence := comparison.sentence(self.tasks, first, name))
+        ]
+        head = f"Compared with {first}; 95 % intervals over the random splits"
+        return "\n".join([head, table, *other_tasks, *left_out])
 
     @property
     def means(self) -> tuple[float, ...]:
@@ -259,7 +264,12 @@ def comparison_document(compared: Compared) -> dict[str, object]:
     differences = [
         {
             "run": name,
-            "overall": {"difference": comparison.overall.value, "interval": comparison.overall.interval},
+            "overall": {
+                "difference": comparison.overall.value,
+                "interval": comparison.overall.interval,
+                "depends_on": [compared.tasks[place] for place in comparison.depends_on],
+                "keeps_order": comparison.keeps_order,
+            },
             "tasks": {
                 task: {
                     "difference": difference.value,

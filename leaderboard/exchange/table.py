@@ -6,12 +6,15 @@ import io
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
 
-from leaderboard.ranking import LARGEST, Ranking, rank
+from leaderboard.ranking import LARGEST, Ranking, rank, stability_sentence, task_stability
+from leaderboard.rules import REPLICATES
+from leaderboard.snapshot import RowStability
 from scoring.errors import OrganizerError
 from scoring.inputs.lines import MISSING
 from scoring.printable import name_some
@@ -46,6 +49,19 @@ class Table:
 
     scores: pd.DataFrame
     left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRanking(Ranking):
+    """The ranking of a table, and what becomes of it with other tasks.
+
+    Attributes:
+        stability: What becomes of each entry, in the order of the input; empty if there is one task, or one entry.
+        sentence: Which entries change places without one of the tasks; empty, too.
+    """
+
+    stability: tuple[RowStability, ...]
+    sentence: str
 
 
 def read_table(text: str, tasks: Sequence[str] = ()) -> Table:
@@ -168,7 +184,7 @@ def rank_table(
     ghost_task: float = 0.0,
     baselines: Sequence[str] = (),
     baselines_weigh: bool = True,
-) -> Ranking:
+) -> TableRanking:
     """Rank a table's entries by dynamic rank; ties on the board are ordered by name.
 
     Raises:
@@ -179,17 +195,30 @@ def rank_table(
             raise _fault(f"No entry is named {_shown(name)}.")
     if not (math.isfinite(ghost_task) and ghost_task >= 0):
         raise _fault("The option --ghost-task is not a number of at least 0.")
-    numbered = ~table.index.isin(list(baselines))
-    return rank(
-        table.to_numpy(np.float64),
-        weighs=np.ones(len(table), bool) if baselines_weigh else numbered,
-        numbered=numbered,
+    quality, numbered = table.to_numpy(np.float64), ~table.index.isin(list(baselines))
+    weighs = np.ones(len(table), bool) if baselines_weigh else numbered
+    ranking = rank(
+        quality, weighs=weighs, numbered=numbered, ghost_task=ghost_task, tie_breaks=table.index.tolist()
+    )
+    order = list(ranking.order)
+    rows = task_stability(
+        quality[order],
+        [*map(str, table.columns)],
+        weighs=weighs[order],
+        numbered=numbered[order],
         ghost_task=ghost_task,
-        tie_breaks=table.index.tolist(),
+        phase="",
+        replicates=REPLICATES,
+    )
+    ranks = [ranking.ranks[index] if numbered[index] else None for index in order]
+    return TableRanking(
+        **vars(ranking),
+        stability=tuple(row for _, row in sorted(zip(order, rows, strict=False), key=itemgetter(0))),
+        sentence=stability_sentence(ranks, [row.without for row in rows]),
     )
 
 
-def table_document(table: pd.DataFrame, ranking: Ranking) -> dict[str, object]:
+def table_document(table: pd.DataFrame, ranking: TableRanking) -> dict[str, object]:
     """Return the ranking as ``rank --json`` prints it, best entry first."""
     return {
         "weights": dict(zip(table.columns, ranking.weights, strict=True)),
@@ -199,9 +228,11 @@ def table_document(table: pd.DataFrame, ranking: Ranking) -> dict[str, object]:
                 "rank": ranking.ranks[index],
                 "weighted_rank": ranking.weighted_ranks[index],
                 "mean": ranking.means[index],
+                **(asdict(ranking.stability[index]) if ranking.stability else {}),
             }
             for index in ranking.order
         ],
+        "stability": ranking.sentence,
     }
 
 

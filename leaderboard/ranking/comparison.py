@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.ranking.dynamic_rank import Floats
-from leaderboard.ranking.uncertainty import draws, studentized
+from leaderboard.ranking.dynamic_rank import DIGITS, Floats
+from leaderboard.ranking.stability import one_of
+from leaderboard.ranking.uncertainty import counted_draws, draws, studentized
 from leaderboard.rules import REPLICATES
 from scoring.metrics import quality_of_moments
 
@@ -52,10 +53,28 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Differences in Q for each task, in the order of the input, and for their mean."""
+    """Differences in Q for each task, in the order of the input, and for their mean; and what becomes of its sign with other tasks.
+
+    Attributes:
+        depends_on: The places of the tasks without which the other run has the higher mean, or both the same one.
+        keeps_order: Share of the replicates that draw tasks in which the same run has the higher mean. None, like the places, for one task,
+            and for runs with the same mean.
+    """
 
     tasks: tuple[Difference, ...]
     overall: Difference
+    depends_on: tuple[int, ...]
+    keeps_order: float | None
+
+    def sentence(self, tasks: Sequence[str], first: str = "A", second: str = "B") -> str:
+        """Say whether the same run is ahead with other tasks; nothing if nothing is known."""
+        if self.keeps_order is None:
+            return ""
+        ahead, behind = (second, first) if self.overall.value > 0 else (first, second)
+        lost = one_of([tasks[place] for place in self.depends_on]) if self.depends_on else ""
+        without = f"but not without {lost}" if lost else f"also without any one of the {len(tasks)} tasks"
+        share = f"{100 * self.keeps_order:.0f} % of {REPLICATES:,} resamplings of the tasks"
+        return f"{ahead} is ahead of {behind}, {without}; it is ahead in {share}."
 
 
 def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPLICATES) -> Comparison:
@@ -82,10 +101,31 @@ def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPL
         observed, drawn = observed + now[-1], drawn + then[-1]
     number = len(tasks)
     scale = np.array([[number], [number**2]])
+    depends_on, keeps_order = _other_tasks(
+        np.array([differences[place].value for place in range(number)]), replicates
+    )
     return Comparison(
         tasks=tuple(differences[place] for place in range(number)),
         overall=_difference(observed / scale, drawn / scale, _fewest(tasks)),
+        depends_on=depends_on,
+        keeps_order=keeps_order,
     )
+
+
+def _other_tasks(differences: Floats, replicates: int) -> tuple[tuple[int, ...], float | None]:
+    """Return without which tasks the sum of the differences has another sign, and the share of draws of tasks in which it has the same."""
+    number = len(differences)
+
+    def sign(counts: NDArray[np.generic]) -> Floats:
+        # Sorted, because neither a sum nor the draws may depend on the order of the tasks.
+        return np.asarray(np.sign(np.round((counts * np.sort(differences)).sum(axis=-1) / number, DIGITS)))
+
+    now = sign(np.ones(number))
+    if number < 2 or now == 0:
+        return (), None
+    left_out = sign(1 - np.eye(number))[np.argsort(np.argsort(differences))]
+    drawn = counted_draws(f"task bootstrap 1\0\0{number}", number, replicates)
+    return tuple(np.flatnonzero(left_out != now).tolist()), float((sign(drawn) == now).mean())
 
 
 def _draws(task: TaskPair, replicates: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

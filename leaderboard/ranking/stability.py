@@ -100,7 +100,7 @@ def stability_sentence(ranks: Sequence[int | None], without: Sequence[Mapping[st
     begin = f"{any_one}, 1 stays 1; " if (then[:, now == 1] == 1).all() else "Ranks "
     named = [
         f"{now[ahead]} and {now[behind]}{'' if place else ' change places'} without "
-        + _one_of([tasks[task] for task in np.flatnonzero(swapped[:, ahead, behind])])
+        + one_of([tasks[task] for task in np.flatnonzero(swapped[:, ahead, behind])])
         for place, (ahead, behind) in enumerate(pairs[:NAMED])
     ]
     others = len(pairs) - NAMED
@@ -108,7 +108,8 @@ def stability_sentence(ranks: Sequence[int | None], without: Sequence[Mapping[st
     return f"{begin}{', '.join(named)}{more}."
 
 
-def _one_of(names: Sequence[str]) -> str:
+def one_of(names: Sequence[str]) -> str:
+    """Name a few tasks, or say how many they are."""
     if len(names) > NAMED:
         return f"any one of {len(names)} tasks"
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))

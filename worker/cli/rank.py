@@ -19,8 +19,8 @@ from worker.cli.terminal import Console, JsonOption, table_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from leaderboard.exchange import Compared, PhaseRuns
-    from leaderboard.ranking import Difference, Ranking
+    from leaderboard.exchange import Compared, PhaseRuns, TableRanking
+    from leaderboard.ranking import Difference
 
 
 def rank(
@@ -55,7 +55,7 @@ def rank(
     ] = True,
     json_output: JsonOption = False,
 ) -> None:
-    """Rank the entries of a table, or runs of `score`, by dynamic rank.
+    """Rank the entries of a table, or runs of `score`, by dynamic rank, and say what other tasks would change.
 
     Of a folder, the complete runs of a phase are ranked, and the leaderboard is written as CSV in NeuCo-Bench's columns.
 
@@ -128,8 +128,10 @@ def show_leaderboard(runs: PhaseRuns, path: Path, baselines: tuple[str, ...] = (
     console.print(f"Leaderboard: {path}", markup=False, soft_wrap=True)
 
 
-def _show(scores: pd.DataFrame, ranking: Ranking, baselines: tuple[str, ...]) -> None:
+def _show(scores: pd.DataFrame, ranking: TableRanking, baselines: tuple[str, ...]) -> None:
     import pandas as pd
+
+    from leaderboard.rules import REPLICATES
 
     names = [str(scores.index[index]) for index in ranking.order]
     standings = {
@@ -141,11 +143,26 @@ def _show(scores: pd.DataFrame, ranking: Ranking, baselines: tuple[str, ...]) ->
         "Weighted rank": [f"{ranking.weighted_ranks[index]:.3f}" for index in ranking.order],
         "Mean": [f"{ranking.means[index]:.3f}" for index in ranking.order],
     }
+    if ranking.stability:
+        rows = [ranking.stability[index] for index in ranking.order]
+        standings["First"] = [
+            "–" if name in baselines else f"{row.p_first:.0%}" for name, row in zip(names, rows, strict=True)
+        ]
+        standings["Order kept"] = [
+            "–" if row.keeps_order is None else f"{row.keeps_order:.0%}" for row in rows
+        ]
     weights = pd.Series(ranking.weights, index=scores.columns).sort_values(ascending=False, kind="stable")
     console = Console()
     console.print(table_of(standings, "Standings"))
     shares = {"Task": list(weights.index), "Weight": [f"{weight:.4f}" for weight in weights]}
     console.print(table_of(shares, "Task weights"))
+    if ranking.sentence:
+        console.print(
+            f"{ranking.sentence} First, and Order kept with the next entry: shares of {REPLICATES:,} resamplings of the tasks.",
+            markup=False,
+            soft_wrap=True,
+            highlight=False,
+        )
 
 
 def compare(
@@ -159,7 +176,7 @@ def compare(
     *,
     json_output: JsonOption = False,
 ) -> None:
-    """Compare runs of `score` with the first one: Q per task and overall, with 95 % intervals of the differences.
+    """Compare runs of `score` with the first one: Q per task and overall, with 95 % intervals, and what other tasks would change.
 
     Runs with the same labels and splits are compared fold by fold, which narrows the intervals. They reflect the random splits, not new
     data.
@@ -195,6 +212,8 @@ def _show_compared(compared: Compared) -> None:
         }
         console.print(table_of(columns, f"Q of A, and of B: {name}", total=True))
         console.print(_pairing(compared.unpaired[number - 1]), markup=False, soft_wrap=True)
+        if sentence := comparison.sentence(compared.tasks):
+            console.print(sentence, markup=False, soft_wrap=True)
     for line in _remarks(compared):
         console.print(line, markup=False, soft_wrap=True)
 

@@ -97,7 +97,7 @@ def test_score_needs_no_configuration_and_prints_each_result_once(
     assert json.loads(capsys.readouterr().out)["config"]["k_folds"] == 3
 
 
-def test_runs_are_compared_in_pairs(compare: Compare, runs: Path) -> None:
+def test_runs_are_compared_in_pairs(compare: Compare, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Q and differences agree with the runs, even if their sizes differ; a clear difference has an interval without 0."""
     comparison = compare("ours", "theirs", "narrow")
     assert [run["run"].partition("_")[0] for run in comparison["runs"]] == ["ours", "theirs", "narrow"]
@@ -116,6 +116,14 @@ def test_runs_are_compared_in_pairs(compare: Compare, runs: Path) -> None:
             comparison["runs"][place]["overall_q_score"] - ours["overall_q_score"]
         )
     assert theirs["overall_q_score"] < ours["overall_q_score"]
+    overall = comparison["differences"][0]["overall"]
+    assert (overall["depends_on"], overall["keeps_order"]) == ([], 1.0)
+    folders = [str(next((runs / "labels").glob(f"{name}_*"))) for name in ("ours", "theirs")]
+    assert guarded(["compare", *folders]) == 0
+    assert (
+        "A is ahead of B, also without any one of the 2 tasks; it is ahead in 100 %"
+        in capsys.readouterr().out
+    )
     assert comparison["left_out"] == []
 
 

@@ -28,22 +28,31 @@ def run(*arguments: str, text: str | None = None) -> str:
 
 
 def test_json_has_exactly_the_documented_form() -> None:
-    """Weights by task in column order and entries from the top, four keys each."""
+    """Weights by task in column order, entries from the top, and with two tasks what becomes of each with others."""
+    other = {"p_first": 1.0, "keeps_order": 1.0}, {"p_first": 0.0, "keeps_order": None}
     printed = json.loads(run("-", "--json", text="name,t1,t2\nx,1,10\ny,3,20\n"))
     assert printed == {
         "weights": {"t1": pytest.approx(1 / 6), "t2": pytest.approx(5 / 6)},
         "entries": [
-            {"entry": "y", "rank": 1, "weighted_rank": 1.0, "mean": 11.5},
-            {"entry": "x", "rank": 2, "weighted_rank": 2.0, "mean": 5.5},
+            {"entry": "y", "rank": 1, "weighted_rank": 1.0, "mean": 11.5, "without": {"t1": 1, "t2": 1}}
+            | other[0],
+            {"entry": "x", "rank": 2, "weighted_rank": 2.0, "mean": 5.5, "without": {"t1": 2, "t2": 2}}
+            | other[1],
         ],
+        "stability": "Without any one of the 2 tasks, no two teams change places.",
     }
+    alone = json.loads(run("-", "--json", text="name,t\nx,1\ny,3\n"))
+    assert (alone["stability"], list(alone["entries"][0])) == ("", ["entry", "rank", "weighted_rank", "mean"])
 
 
 def test_the_real_table_prints() -> None:
-    """The paper's table is ranked with names and weights for people."""
+    """The paper's table is ranked with names, weights, and what becomes of the ranks without one task, for people."""
     printed = run(str(DATA / "neuco_bench_table4_r2.csv"))
     assert "TerraMind (Post-Enc)" in printed
-    assert "heatisland_mean" in printed
+    assert (
+        "Without any one of the 8 tasks, 1 stays 1; 3 and 4 change places without clouds, heatisland"
+        in printed
+    )
 
 
 def test_baselines_and_ghost_task() -> None:
@@ -169,6 +178,9 @@ def test_summaries_and_descriptions_are_no_tasks() -> None:
 def test_spreadsheet_exports_read_the_same() -> None:
     """A byte-order mark, CRLF, quotes, spaces around numbers and blank lines change nothing."""
     plain = read_table("name,t\nx,1\ny,2\n").scores
+    shuffled = read_table("name,b,a\ny,1,2\nx,2,1\nz,3,0\n").scores
+    ordered = rank_table(shuffled[["a", "b"]].sort_index())
+    assert [rank_table(shuffled).stability[place] for place in (1, 0, 2)] == list(ordered.stability)
     exported = read_table('\ufeffname,"t"\r\n"x", 1 \r\n\r\ny,2\r\n').scores
     assert plain.equals(exported)
     assert table_document(plain, rank_table(plain)) == table_document(exported, rank_table(exported))

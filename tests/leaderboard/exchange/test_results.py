@@ -37,7 +37,12 @@ def test_several_embeddings_are_ranked_in_one_call(entries: Any) -> None:
     again = scoring.rank(entries.results, baselines="theirs")
     assert again.to_frame().equals(scoring.rank(entries.table, baselines=["theirs"]).to_frame())
     assert entries.weights.sum() == pytest.approx(1)
-    assert "theirs" in repr(entries)
+    assert "Without any one of the 2 tasks, no two teams change places." in repr(entries)
+    assert entries.without.to_dict("index") == {
+        "ours": {"height": 1, "wood": 1},
+        "theirs": {"height": 2, "wood": 2},
+    }
+    assert scoring.rank(entries.table[["wood"]]).without.empty
 
 
 def iter_labels() -> dict[str, Any]:
@@ -62,7 +67,11 @@ def test_a_result_is_saved_as_the_folder_that_the_commands_read(
     assert printed["overall"]["difference"] == frame.loc["mean of tasks", "difference"]
     assert frame["paired"].all()
     assert scoring.compare(folders[0], entries.results["theirs"]).to_frame().loc["B"].equals(frame)
-    assert "Compared with ours" in repr(compared)
+    assert printed["overall"]["keeps_order"] == 1.0
+    assert (
+        "ours is ahead of theirs, also without any one of the 2 tasks; it is ahead in 100 % of 2,000"
+        in repr(compared)
+    )
     with pytest.raises(ValueError, match="is not empty"):
         entries.results["ours"].save(folders[0])
 

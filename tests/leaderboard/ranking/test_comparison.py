@@ -47,6 +47,22 @@ def test_a_run_compared_with_itself_has_no_difference() -> None:
     assert low < 0 < high
 
 
+def test_another_run_may_be_ahead_with_other_tasks() -> None:
+    """Of three tasks one decides; the share is that of the draws in which it outweighs the others, whatever their order."""
+    low, high = np.full((2, 4), [[0.2], [0.3]])
+    pairs = [pair(low, high), pair(low, high), pair(high + 0.6, low)]
+    comparison = compare(pairs, epsilon=EPSILON, replicates=500)
+    assert (comparison.overall.value < 0, comparison.depends_on) == (True, (2,))
+    # the task that decides is drawn at least once: 1 - (2/3)³
+    assert comparison.keeps_order == pytest.approx(19 / 27, abs=0.05)
+    turned = compare(pairs[::-1], epsilon=EPSILON, replicates=500)
+    assert (turned.depends_on, turned.keeps_order) == ((0,), comparison.keeps_order)
+    assert comparison.sentence("abc").startswith("A is ahead of B, but not without c; it is ahead in ")
+    for equal in ([pair(low, high)], [pair(low, high), pair(high, low)]):
+        alone = compare(equal, epsilon=EPSILON, replicates=500)
+        assert (alone.depends_on, alone.keeps_order, alone.sentence("ab")) == ((), None, "")
+
+
 def test_hard_folds_cancel_only_in_a_paired_comparison() -> None:
     """Folds that are easy or hard for both runs make the interval wide, unless the comparison is paired."""
     random = np.random.default_rng(2)

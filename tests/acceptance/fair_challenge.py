@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from typing import Any
 import pytest
 
 from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
+from tests.worker.harness.harness import KEY, WARM_CACHE, Harness, clean_environment, embeddings
+from worker.challenge.signing import Signer
 from worker.fairness import disclosure
-from worker.fairness.signing import Signer, signer
 from worker.verify import Status, Verdict, verdicts
 from worker.verify.public import PublicRepository
 
@@ -62,10 +61,7 @@ class Fair:
     @property
     def signer(self) -> Signer:
         """The organizers' signing key."""
-        with closing(self.harness.store()) as store, store.read() as tx:
-            key = signer(tx)
-        assert key is not None
-        return key
+        return KEY
 
 
 def copy_of(repository: Path, folder: Path, *options: str) -> Path:

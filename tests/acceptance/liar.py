@@ -28,12 +28,12 @@ from tests.worker.harness.commits import sign_head
 from tests.worker.harness.harness import DIM, IDS, clean_environment, git
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import recorded
+from worker.challenge.signing import Signer
 from worker.fairness import commitments, events, receipts
 from worker.fairness.decisions import public_decisions
 from worker.fairness.documents import FORMAT
 from worker.fairness.manifests import Manifest
 from worker.fairness.replay import ChallengeReplay
-from worker.fairness.signing import Signer
 from worker.verify.public import PublicRepository, opened
 
 BEGUN = datetime.fromisoformat("2023-09-15T12:00:00+00:00")

@@ -77,6 +77,7 @@ class Organizers:
                 put_on_record(tx, setup.record)
             commitments.commit(
                 tx,
+                self._story.signer,
                 setups,
                 reason="as announced",
                 now=at,
@@ -154,10 +155,7 @@ class Organizers:
         return PhaseSetup(record=replace(record, protocol=protocol), key=key)
 
     def _state(self) -> Store:
-        store = Store(f"sqlite:///{self._folder / 'organizers.db'}")
-        with store.write() as tx:
-            tx.set_fact("signing_key", self._story.signer.seed.hex())
-        return store
+        return Store(f"sqlite:///{self._folder / 'organizers.db'}")
 
 
 Step = Callable[[Organizers], object]

@@ -192,6 +192,7 @@ def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> Non
             written = yaml.safe_load((reader.root / "etc/neuco-worker/earth/challenge.yaml").read_text())
             assert written["evalai"]["token"] == "credential:evalai.token"
             assert written["challenge"]["secret"] == "credential:challenge.secret"
+            assert written["challenge"]["signing_key"] == "credential:signing.key"
         elif line == started:
             assert reader.answered() == ["finished", "finished"]
             board = subprocess.run(

@@ -6,13 +6,14 @@ import json
 import stat
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
-from worker.challenge.secrets import read_challenge_secret
+from worker.challenge.secrets import SECRET, SIGNING_KEY, read_bytes
 from worker.organizer.archiving import MANIFEST, read_backup
 from worker.organizer.service import install
 
@@ -30,6 +31,7 @@ def test_a_malicious_archive_writes_only_into_its_folder(name: str, tmp_path: Pa
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(MANIFEST, json.dumps({"made_at": "2026-01-01T00:00:00+00:00"}))
         archive.writestr("challenge.secret", "x")
+        archive.writestr("signing.key", "x")
         archive.writestr(member, "/etc")
     read_backup(path, place)
     assert {entry.name for entry in tmp_path.iterdir()} == {"backup.zip", "restored"}
@@ -46,9 +48,9 @@ def test_a_secret_that_systemd_hands_over_may_show_an_access_list(
     secret.chmod(0o440)
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
     with pytest.raises(OrganizerError, match="can be read by other users"):
-        read_challenge_secret(secret)
+        read_bytes(secret, SECRET)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
-    assert read_challenge_secret(secret) == b"\x5a" * 32
+    assert read_bytes(secret, SECRET) == b"\x5a" * 32
 
 
 def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +75,10 @@ def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.Monke
             lambda _: load(EXAMPLE).secret("credential:evalai.token", "evalai.token"),
             "sudo neuco-challenge NAME credential evalai.token",
         ),
-        ("challenge.secret", read_challenge_secret, "/etc/neuco-worker/NAME/credentials/challenge.secret"),
+        *(
+            (name, partial(read_bytes, key=key), f"/etc/neuco-worker/NAME/credentials/{name}")
+            for name, key in (("challenge.secret", SECRET), ("signing.key", SIGNING_KEY))
+        ),
     ],
 )
 def test_a_missing_credential_is_named(

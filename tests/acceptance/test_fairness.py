@@ -30,8 +30,8 @@ from tests.acceptance.fair_challenge import (
     with_file,
 )
 from tests.worker.harness.harness import clean_environment, embeddings, git
+from worker.challenge.signing import fingerprint
 from worker.fairness import receipts
-from worker.fairness.signing import fingerprint
 from worker.verify import Status, entry_of, make_report, receipt_verdicts, verdicts
 from worker.verify.public import opened, read_folder
 from worker.verify.recompute import submission_verdicts

@@ -14,8 +14,8 @@ from tests.acceptance.liar import Git
 from tests.acceptance.test_fairness_vandals import MALLORY, clone
 from tests.worker.harness.commits import forged_commitment, sign_head
 from tests.worker.harness.harness import git
+from worker.challenge.signing import fingerprint
 from worker.fairness import commitments
-from worker.fairness.signing import fingerprint
 from worker.verify import Status, verdicts
 from worker.verify.public import UnclearKey, only_key, opened
 

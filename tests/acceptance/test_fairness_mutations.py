@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from scoring.documents import canonical
 from tests.acceptance.fair_challenge import REVEAL, Fair, changed, named, revealed, to, with_file, with_reveal
-from worker.fairness import commitments, events, receipts, signing
+from worker.challenge import signing
+from worker.challenge.signing import Signer
+from worker.fairness import commitments, events, receipts
 from worker.fairness.documents import digest
 from worker.fairness.manifests import commitment_of
-from worker.fairness.signing import Signer
 from worker.verify import Status, make_report, receipt_verdicts, verdicts
 from worker.verify.commits import HISTORY
 from worker.verify.public import PublicRepository, read_folder

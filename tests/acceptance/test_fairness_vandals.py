@@ -13,9 +13,9 @@ import pytest
 from tests.acceptance.fair_challenge import Fair, lies, verify
 from tests.acceptance.liar import Git
 from tests.worker.harness.commits import forged_commitment, forged_line, sign_head
+from worker.challenge.signing import Signer
 from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import reveal_path
-from worker.fairness.signing import Signer
 from worker.verify import Status, older_verdicts, timeline, verdicts
 from worker.verify.public import PublicRepository, opened, read_folder
 

@@ -28,11 +28,11 @@ from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType, make_task
 from tests.worker.harness.rules import phase_rules
 from worker.challenge.records import PhaseRecord
+from worker.challenge.signing import Signer
 from worker.fairness import commitments, disclosure, events, manifests, receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.documents import FORMAT
 from worker.fairness.replay import ChallengeReplay
-from worker.fairness.signing import Signer
 from worker.verify.commits import HISTORY
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -39,7 +39,7 @@ def credentials(stage: Stage) -> None:
         service.start()
         pid, folder = service.pid(), f"/run/credentials/{service.unit}"
         inside = ("nsenter", "-t", str(pid), "-m")
-        files = ["alerts.webhook", "challenge.secret", "evalai.token", "git.token", "ssh_key"]
+        files = ["alerts.webhook", "challenge.secret", "evalai.token", "git.token", "signing.key", "ssh_key"]
         assert machine.run(*inside, "ls", folder).split() == files
         assert machine.run(*inside, "cat", f"{folder}/challenge.secret").strip() == SECRET
         for user, path in (

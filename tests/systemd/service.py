@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from tests.systemd.machine import CLONE, LIBRARIES, Failed, Machine, until
-from tests.worker.harness.harness import DIM, IDS, ROWS, SECRET, embeddings, latent, merged
+from tests.worker.harness.harness import DIM, IDS, KEY, ROWS, SECRET, embeddings, latent, merged
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
 LONG = {"scoring": {"epochs": 20_000}}
@@ -106,10 +106,13 @@ class Service:
             "ids/dev.txt": "\n".join(IDS) + "\n",
             "tasks/dev/alpha__regr.csv": "\n".join(["id,label", *lines]) + "\n",
             "challenge.secret": SECRET,
+            "signing.key": KEY.seed.hex(),
             "challenge.yaml": yaml.safe_dump(merged(self._settings(), changes)),
         }.items():
             self.machine.write(f"/root/{self.name}/{name}", content)
-        self.machine.run("chmod", "0600", f"/root/{self.name}/challenge.secret")
+        self.machine.run(
+            "chmod", "0600", *(f"/root/{self.name}/{name}" for name in ("challenge.secret", "signing.key"))
+        )
         self.challenge("adopt", f"/root/{self.name}")
 
     def _settings(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from worker.sandbox import ManualClock
 from worker.state import LOG_UNSEEN, RESTORED, Deposed, Outcome, Store, leader_lock
 
 pytestmark = ON_POSTGRES
-LINKS = ("ids.txt", "tasks", "challenge.secret", "token", "board.git")
+LINKS = ("ids.txt", "tasks", "challenge.secret", "signing.key", "token", "board.git")
 END_OF_LEADERS = (
     "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory' AND granted"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"

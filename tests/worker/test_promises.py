@@ -14,7 +14,7 @@ import pytest
 
 from scoring.errors import OrganizerError
 from tests.worker.harness.drand import drawing
-from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phase, read_phases, read_secret
 from worker.challenge.secrets import public_value
@@ -76,7 +76,7 @@ def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: S
     with worker.store.write() as tx:
         phases = read_phases(configuration).values()
         for moment in (now, now - timedelta(hours=1)):
-            commitments.begin(tx, read_secret(configuration), phases, reason="again", now=moment)
+            commitments.begin(tx, KEY, read_secret(configuration), phases, reason="again", now=moment)
         times = [public["made_at"] for public, _ in tx.commitments()]
     assert len(times) == 3
     assert times == sorted(times)
@@ -96,16 +96,16 @@ def test_a_beacon_cannot_be_undone(tmp_path: Path) -> None:
         worker.clock.advance(40)
         with worker.store.write() as tx:
             commitments.mix_in(
-                tx, secret, [*before], sign(draw.round), reason="drawn", now=worker.clock.now()
+                tx, KEY, secret, [*before], sign(draw.round), reason="drawn", now=worker.clock.now()
             )
             committed = len(tx.commitments())
         with worker.store.write() as tx, pytest.raises(OrganizerError) as error:
-            commitments.begin(tx, secret, before.values(), now=worker.clock.now())
+            commitments.begin(tx, KEY, secret, before.values(), now=worker.clock.now())
         assert error.value.code == "secret.edited"
         with worker.store.write() as tx:
             entries = tx.public_commitments()
             mixed = [read_phase(configuration, name, secret, public_value(entries, name)) for name in before]
-            commitments.begin(tx, secret, mixed, now=worker.clock.now())
+            commitments.begin(tx, KEY, secret, mixed, now=worker.clock.now())
             assert len(tx.commitments()) == committed
         harness.submit("A", embeddings(1))
         worker.restart()

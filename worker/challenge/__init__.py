@@ -12,5 +12,6 @@ __all__ = [
     "secrets",
     "sections",
     "setups",
+    "signing",
     "timetable",
 ]

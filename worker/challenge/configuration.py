@@ -127,7 +127,12 @@ class Configuration(Section):
     @property
     def challenge_secret(self) -> Path:
         """The file of the challenge's secret; ``credential:NAME`` is one that systemd provides."""
-        return secrets.place(str(self.challenge.secret), base=self._base, key="challenge.secret")
+        return secrets.place(str(self.challenge.secret), base=self._base, key=secrets.SECRET)
+
+    @property
+    def signing_key(self) -> Path:
+        """The file of the key that signs what is published; ``credential:NAME`` as for the secret."""
+        return secrets.place(str(self.challenge.signing_key), base=self._base, key=secrets.SIGNING_KEY)
 
     @property
     def database_file(self) -> Path | None:
@@ -168,9 +173,13 @@ class Configuration(Section):
 
     def private_values(self) -> dict[str, str]:
         """Return the contents of the secret, of tokens and of keys by key of this file, without those that cannot be read here."""
-        values, place = {}, str(self.challenge.secret)
-        secret = place if place.startswith("credential:") else f"file:{place}"
-        for key, reference in {"challenge.secret": secret, **self.references()}.items():
+        values = {}
+        made = {secrets.SECRET: self.challenge.secret, secrets.SIGNING_KEY: self.challenge.signing_key}
+        places = {
+            key: str(place) if str(place).startswith("credential:") else f"file:{place}"
+            for key, place in made.items()
+        }
+        for key, reference in {**places, **self.references()}.items():
             with suppress(OrganizerError):
                 values[key] = self.secret(reference, key).get_secret_value()
         return values
@@ -179,6 +188,7 @@ class Configuration(Section):
         """Return the files and folders that must not leave this machine, whether or not they exist."""
         places = [
             self.challenge_secret,
+            self.signing_key,
             *(self.path(phase.tasks) for phase in self.phases.values()),
             self.state_dir,
         ]

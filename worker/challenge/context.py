@@ -14,6 +14,7 @@ from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
+from worker.challenge.signing import Signer
 from worker.challenge.timetable import Timetable
 from worker.evalai import backoff
 from worker.state import Store, Transaction
@@ -26,6 +27,7 @@ class Context:
     Attributes:
         configuration: As read at the start or at the last reload.
         store: Durable state.
+        signer: The challenge's key.
         random: Source of jitter.
         wake: Asks for another step soon.
         checkpoint: Called before and after every external effect; tests kill the process there.
@@ -35,6 +37,7 @@ class Context:
 
     configuration: Configuration
     store: Store
+    signer: Signer
     random: Random
     wake: Callable[[], None]
     started_at: datetime

@@ -17,7 +17,7 @@ from scoring.randomness import secret_commitment
 from scoring.tasks import load_tasks
 from worker.challenge.configuration import Configuration
 from worker.challenge.records import PhaseRecord
-from worker.challenge.secrets import public_value, read_challenge_secret, split_key
+from worker.challenge.secrets import SECRET, public_value, read_bytes, split_key
 from worker.challenge.setups import PhaseSetup, has_scores, recorded
 from worker.runtime.storage import check_memory
 from worker.state import Transaction
@@ -27,9 +27,9 @@ def read_secret(configuration: Configuration) -> bytes:
     """Read the challenge's secret.
 
     Raises:
-        OrganizerError: As :func:`worker.challenge.secrets.read_challenge_secret`.
+        OrganizerError: As :func:`worker.challenge.secrets.read_bytes`.
     """
-    return read_challenge_secret(configuration.challenge_secret)
+    return read_bytes(configuration.challenge_secret, SECRET)
 
 
 def read_phase(

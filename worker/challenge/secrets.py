@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import os
 import re
+import secrets
 import shlex
 import stat
 from collections.abc import Iterable, Mapping
@@ -16,14 +17,21 @@ from pydantic import SecretStr
 
 from scoring.errors import OrganizerError
 from scoring.randomness import phase_key
+from worker.runtime.storage import write_private
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HEX_SECRET_BYTES = 32
+_KEY_BYTES = 32
+SECRET, SIGNING_KEY = "challenge.secret", "challenge.signing_key"
+_MAKE = "`python3 -c 'import secrets; print(secrets.token_hex(32))'`"
 RESTORE = (
     "If it is lost, restore it from the backup, because nobody can make the same one again. Without a backup, make another one with"
-    " `python3 -c 'import secrets; print(secrets.token_hex(32))'`. Its splits are different, so phases with scores must then be scored"
-    " again with `neuco-worker challenge apply`."
+    f" {_MAKE}. Its splits are different, so phases with scores must then be scored again with `neuco-worker challenge apply`."
 )
+RESTORE_KEY = (
+    "If it is lost, restore it from the backup, because nobody can make the same one again. Only a challenge that has published nothing can"
+    f" take another one, made with {_MAKE}."
+)
+_LOST = {SECRET: RESTORE, SIGNING_KEY: RESTORE_KEY}
 
 
 def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
@@ -95,9 +103,9 @@ def _content(path: Path, key: str) -> str:
         if handed_over
         else f"{key} points to {path}, which is empty or cannot be read."
     )
-    if key == "challenge.secret":
+    if key in _LOST:
         place = f"/etc/neuco-worker/NAME/credentials/{path.name}" if handed_over else path
-        raise _missing(sentence, f"Check who can read {place}. {RESTORE}")
+        raise _missing(sentence, f"Check who can read {place}. {_LOST[key]}")
     raise _missing(
         sentence,
         f"Pass it to the service with `sudo neuco-challenge NAME credential {path.name}`, then restart the service."
@@ -112,31 +120,40 @@ def _handed_over(path: Path) -> bool:
     return credentials is not None and path.parent == Path(credentials)
 
 
-def read_challenge_secret(path: Path) -> bytes:
-    """Read the challenge secret: 32 random bytes in hex.
+def make(path: Path) -> None:
+    """Write a challenge's secret or its signing key: 32 random bytes; an existing file is never replaced."""
+    write_private(path, secrets.token_hex(_KEY_BYTES) + "\n")
+
+
+def read_bytes(path: Path, key: str) -> bytes:
+    """Read a challenge's secret or its signing key: 32 random bytes in hex.
+
+    Args:
+        path: The file.
+        key: Configuration key, for the message.
 
     Raises:
         OrganizerError: If the file is missing, readable by others, or has other content.
     """
-    text = _content(path, "challenge.secret")
+    text = _content(path, key)
     # systemd grants access by an ACL, which shows as a group permission; its folder is closed to all other users
     if not _handed_over(path) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise OrganizerError(
-            f"{path} can be read by other users, who would then know every split.",
+            f"{path} can be read by other users, who would then know every split or sign as the challenge.",
             cure=f"Run: chmod 600 {shlex.quote(str(path))}",
             code="secret.mode",
         )
     try:
-        secret = bytes.fromhex(text)
+        content = bytes.fromhex(text)
     except ValueError:
-        secret = b""
-    if len(secret) != _HEX_SECRET_BYTES:
+        content = b""
+    if len(content) != _KEY_BYTES:
         raise OrganizerError(
             f"{path} must contain 32 bytes, written as 64 hexadecimal digits.",
-            cure=RESTORE,
+            cure=_LOST[key],
             code="secret.form",
         )
-    return secret
+    return content
 
 
 def split_key(secret: bytes, codename: str, beacon: str | None) -> bytes:

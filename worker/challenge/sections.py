@@ -34,12 +34,16 @@ class Section(BaseModel):
 
 
 class Challenge(Section):
-    """The challenge's title and its secret."""
+    """The challenge's title, its secret and its signing key."""
 
     title: str = Field(min_length=1, description="Title on the board and in alerts.")
     secret: Path = Field(
         Path("./challenge.secret"),
         description="File with 32 random bytes in hexadecimal, made by `init`; or `credential:NAME`.",
+    )
+    signing_key: Path = Field(
+        Path("./signing.key"),
+        description="File with the key that signs everything that is published, made by `init`; or `credential:NAME`.",
     )
 
 

@@ -286,7 +286,7 @@ def backup(
     config: ConfigOption,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing archive.")] = False,
 ) -> None:
-    """Write the database, stored files, configuration and secret to one archive, even while the worker runs.
+    """Write the database, stored files, configuration, secret and signing key to one archive, even while the worker runs.
 
     Protect the archive like the secret, which it contains. It contains no tokens.
 

@@ -57,7 +57,7 @@ def init(
     ] = "drand",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; use the defaults.")] = False,
 ) -> None:
-    """Set up a challenge: configuration, secret, example tasks, and the bundle that creates it on EvalAI.
+    """Set up a challenge: configuration, secret, signing key, example tasks, and the bundle that creates it on EvalAI.
 
     Asks for settings that are not given as options. Existing files are never overwritten.
 
@@ -164,6 +164,9 @@ def _number(answer: str) -> int:
 
 
 def _farewell(directory: Path, written: list[Path], *, has_repository: bool) -> str:
+    from worker.challenge.configuration import load
+    from worker.organizer.bundle import verification
+
     files = "\n".join(f"  {path}" for path in written)
     config = directory / "challenge.yaml"
     quoted, folder = shlex.quote(str(config)), shlex.quote(str(directory))
@@ -186,7 +189,8 @@ Before launch:
   3. Edit the texts and dates in {directory}/bundle, run `neuco-worker bundle {folder}` to pack them, and upload bundle.zip to EvalAI.
   4. Enter the challenge's number and queue in {config}. After the upload, the number is in the address of the
      challenge's page, and the queue is in its Manage tab.
-  5. Keep {directory}/challenge.secret safe: you need it to score again, and anyone who has it knows every split.
+  5. Keep {directory}/challenge.secret and signing.key safe: without them you cannot score again or publish, and anyone who has them knows
+     every split and can sign as the challenge. Anyone checks it with: {verification(load(config))}
   6. See what is still to do: neuco-worker doctor --config {quoted}"""
 
 

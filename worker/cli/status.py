@@ -82,6 +82,7 @@ class Status:
         problem: Code and text of the problem that keeps the state from being written, if any.
         differences: Between files and settings and the recorded phases.
         awaited: Public values for which phases wait; nothing is scored in these phases before.
+        fingerprint: The fingerprint of the challenge's key, or why that is unknown.
     """
 
     now: datetime
@@ -105,6 +106,7 @@ class Status:
     problem: Mapping[str, str] | None
     differences: Sequence[Difference]
     awaited: Sequence[Draw]
+    fingerprint: str
 
 
 def _read_status(session: OrganizerSession) -> Status:
@@ -158,7 +160,18 @@ def _read_status(session: OrganizerSession) -> Status:
         problem=None if problem is None else {"code": problem.code, "text": problem.message},
         differences=_differences(session),
         awaited=sorted(awaited, key=lambda draw: (draw.at, draw.phase)),
+        fingerprint=_fingerprint(configuration),
     )
+
+
+def _fingerprint(configuration: Configuration) -> str:
+    """Return the fingerprint of the challenge's key, or why that is unknown."""
+    from worker.challenge.signing import fingerprint, read_signer
+
+    try:
+        return fingerprint(read_signer(configuration).public)
+    except OrganizerError as error:
+        return f"unknown: {error.sentence}"
 
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
@@ -260,6 +273,7 @@ def _rows(state: Status) -> list[tuple[str, str]]:
         ("Last poll of the queue", _ago(state.last_poll, now)),
         ("Last comparison with EvalAI", _ago(state.last_reconcile, now)),
         ("Last push", _ago(state.last_push, now)),
+        ("Fingerprint of the key", state.fingerprint),
         ("Token expires", f"{expires:%Y-%m-%d}" if expires else f"unknown: {state.token_expiry_unknown}"),
         ("Free disk space", f"{state.free_bytes / 1e9:.1f} GB"),
     ]

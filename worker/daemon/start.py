@@ -13,7 +13,8 @@ import structlog
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
-from worker.challenge.secrets import read_challenge_secret
+from worker.challenge.files import read_secret
+from worker.challenge.signing import read_signer
 from worker.daemon import logs
 from worker.daemon.signals import Signals, Stopped, notify
 from worker.daemon.worker import Worker, make_client
@@ -175,14 +176,12 @@ def _secrets(configuration: Configuration) -> list[str]:
     Raises:
         OrganizerError: If one of them is missing or is invalid.
     """
-    secret = configuration.challenge_secret
-    read_challenge_secret(secret)
-    values = [
+    values = [read_secret(configuration).hex(), read_signer(configuration).seed.hex()]
+    values += [
         configuration.secret(reference, key).get_secret_value()
         for key, reference in configuration.references().items()
         if key != "leaderboard.ssh_key"  # only ssh reads that file
     ]
     if configuration.database_file is None and (password := urlsplit(configuration.state).password):
         values += [password, unquote(password)]
-    values.append(secret.read_text(encoding="utf-8").strip())
     return values

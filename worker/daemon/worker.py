@@ -16,6 +16,7 @@ from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
 from worker.challenge.files import differences, read_secret
+from worker.challenge.signing import signer
 from worker.challenge.timetable import Job, Timetable
 from worker.daemon.alerts import Alerting
 from worker.evalai import Budget, Client
@@ -92,11 +93,13 @@ class Worker:
         self.files = FileStore(configuration.state_dir)
         with store.lead(now) as tx:  # first: from here on, every write checks that this worker still leads
             take_over(tx, self.files, now)
+            key = signer(tx, configuration)
         self.files.clear_temporary()
-        record_phases(store, configuration, now=now)
+        record_phases(store, configuration, key, now=now)
         self.context = Context(
             configuration=configuration,
             store=store,
+            signer=key,
             random=random,
             wake=wake,
             started_at=now,
@@ -154,7 +157,7 @@ class Worker:
         Raises:
             NeucoError: As :func:`worker.fairness.recording.record_phases`; then nothing of the new configuration is applied.
         """
-        record_phases(self.context.store, configuration, now=now)
+        record_phases(self.context.store, configuration, self.context.signer, now=now)
         self.context.configuration = configuration
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self.intake.reload()

@@ -146,7 +146,11 @@ class ScoreSubmission(ChildAct[Result]):
             return
         register(tx, now)  # what a participant is shown follows from registered facts
         row = tx.get(self.pk)
-        score = None if row is None else answers.register_row(tx, self._replay, row, setup.record, now=now)
+        score = (
+            None
+            if row is None
+            else answers.register_row(tx, self._context.signer, self._replay, row, setup.record, now=now)
+        )
         if score is None:
             raise RuntimeError("the child ended but cells are missing")
         q_mean, value, receipt = score

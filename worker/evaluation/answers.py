@@ -18,6 +18,7 @@ from scoring.errors import MESSAGE_LIMIT, ParticipantError
 from scoring.metrics import mean_quality
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import intact_record
+from worker.challenge.signing import Signer
 from worker.fairness import receipts
 from worker.fairness.membership import AFTER_THE_CLOSE, ShownValue
 from worker.fairness.register import LATEST, RegisterReplay, register_score
@@ -136,12 +137,19 @@ def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[
 
 
 def register_row(
-    tx: Transaction, replay: RegisterReplay, row: SubmissionRow, record: PhaseRecord, *, now: datetime
+    tx: Transaction,
+    key: Signer,
+    replay: RegisterReplay,
+    row: SubmissionRow,
+    record: PhaseRecord,
+    *,
+    now: datetime,
 ) -> tuple[float, ShownValue, dict[str, Any]] | None:
     """Register a submission's score.
 
     Args:
         tx: The transaction that stores the answer.
+        key: Signs the receipt.
         replay: Everything that is registered.
         row: The submission; its content is known.
         record: The record of the phase on which it was scored.
@@ -157,7 +165,7 @@ def register_row(
     if len(values) < len(record.versions):
         return None
     value, nonce, commitment = register_score(tx, replay, row, protocol=protocol, cells=cells, now=now)
-    receipt = receipts.issue(tx, submission=row.pk, score=value, nonce=nonce, commitment=commitment)
+    receipt = receipts.issue(tx, key, submission=row.pk, score=value, nonce=nonce, commitment=commitment)
     return mean_quality(values), value, receipt
 
 
@@ -165,7 +173,13 @@ AT_ONCE = 100  # corrections in one publish cycle; the others follow when these 
 
 
 def correct_phase(
-    tx: Transaction, replay: RegisterReplay, phase: str, *, now: datetime, most: int | None = None
+    tx: Transaction,
+    key: Signer,
+    replay: RegisterReplay,
+    phase: str,
+    *,
+    now: datetime,
+    most: int | None = None,
 ) -> int:
     """Give every submission of a phase the answer that follows from the register; return how many answers changed.
 
@@ -175,6 +189,7 @@ def correct_phase(
 
     Args:
         tx: A transaction in which everything that decides the answers is registered.
+        key: Signs the receipts.
         replay: Everything that is registered.
         phase: Codename.
         now: The time.
@@ -192,7 +207,7 @@ def correct_phase(
         before = Answer.from_json(submission.answer or "")
         if _stays(registered, submission, before, record, closed=row.frozen_at is not None):
             continue
-        score = register_row(tx, replay, submission, record, now=now)
+        score = register_row(tx, key, replay, submission, record, now=now)
         if score is None:
             continue
         q_mean, value, receipt = score

@@ -17,5 +17,4 @@ __all__ = [
     "recording",
     "register",
     "replay",
-    "signing",
 ]

@@ -13,6 +13,7 @@ from scoring.randomness import secret_commitment
 from worker import __version__
 from worker.challenge.secrets import public_value, split_key, value_of
 from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
+from worker.challenge.signing import COMMITMENT, Signer
 from worker.fairness.documents import FORMAT, Malformed, read
 from worker.fairness.manifests import (
     AnnouncedPhase,
@@ -24,7 +25,6 @@ from worker.fairness.manifests import (
     commitment_of,
     covers,
 )
-from worker.fairness.signing import COMMITMENT, Signer, signer
 from worker.state import Transaction
 
 PATH = "commitment.json"
@@ -50,6 +50,7 @@ def read_commitments(content: bytes) -> list[Commitment]:
 
 def commit(
     tx: Transaction,
+    key: Signer,
     fresh: Iterable[PhaseSetup],
     *,
     reason: str,
@@ -63,6 +64,7 @@ def commit(
 
     Args:
         tx: The transaction.
+        key: The challenge's key.
         fresh: Phases to commit to by their current records; for all others the earlier commitment is repeated.
         reason: Why, in public.
         now: The time, in public.
@@ -74,7 +76,6 @@ def commit(
     entries = tx.commitments()
     phases = _phases(tx) | {setup.record.codename: announce(setup.record) for setup in fresh}
     sequence = len(entries) + 1
-    key = signer(tx)
     body = CommitmentBody.model_validate(
         {
             "format": FORMAT,
@@ -123,6 +124,7 @@ def check_keys(tx: Transaction, secret: bytes, fresh: Iterable[PhaseSetup]) -> N
 
 def begin(
     tx: Transaction,
+    key: Signer,
     secret: bytes,
     read: Iterable[PhaseSetup],
     *,
@@ -136,6 +138,7 @@ def begin(
 
     Args:
         tx: The transaction.
+        key: The challenge's key.
         secret: The challenge's secret.
         read: Phases as their files are.
         now: The time.
@@ -153,6 +156,7 @@ def begin(
     check_keys(tx, secret, fresh)
     return commit(
         tx,
+        key,
         fresh,
         reason=reason or (_reason(fresh, before) if before else "the challenge begins"),
         now=now,
@@ -163,12 +167,20 @@ def begin(
 
 
 def mix_in(
-    tx: Transaction, secret: bytes, phases: Collection[str], signature: str, *, reason: str, now: datetime
+    tx: Transaction,
+    key: Signer,
+    secret: bytes,
+    phases: Collection[str],
+    signature: str,
+    *,
+    reason: str,
+    now: datetime,
 ) -> dict[str, Any]:
     """Mix the value of a round into the splits of phases, record these phases again, and commit to them.
 
     Args:
         tx: The transaction.
+        key: The challenge's key.
         secret: The challenge's secret.
         phases: The phases that wait for the round.
         signature: The round's signature, whose hash is the value.
@@ -188,12 +200,12 @@ def mix_in(
                 code="beacon.too_late",
             )
         record = open_phase(tx, codename, secret).record
-        key = split_key(secret, codename, value_of(signature))
-        protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
-        setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
+        splits = split_key(secret, codename, value_of(signature))
+        protocol = replace(record.protocol, secret_commitment=secret_commitment(splits))
+        setup = PhaseSetup(record=replace(record, protocol=protocol), key=splits)
         put_on_record(tx, setup.record)
         setups.append(setup)
-    return commit(tx, setups, reason=reason, now=now, drawn=dict.fromkeys(phases, signature))
+    return commit(tx, key, setups, reason=reason, now=now, drawn=dict.fromkeys(phases, signature))
 
 
 def _record(tx: Transaction, read: Iterable[PhaseSetup]) -> list[PhaseSetup]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from scoring.documents import canonical
 from scoring.errors import InfrastructureError
+from worker.challenge.signing import COMMITMENT, is_signed
 from worker.fairness import commitments, receipts
-from worker.fairness.signing import COMMITMENT, is_signed
 from worker.state import LOG_UNSEEN, Transaction
 
 SIGNED = (commitments.PATH, receipts.PATH)

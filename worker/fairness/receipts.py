@@ -17,12 +17,12 @@ from pydantic import AfterValidator, Field
 from leaderboard.documents import Document, Number, Positive
 from scoring.documents import canonical
 from scoring.errors import InfrastructureError
+from worker.challenge.signing import Signer, is_signed
 from worker.fairness import events
 from worker.fairness.documents import FORMAT, NONCE_BYTES, Hash, Malformed, Moment, Signature, digest, read
 from worker.fairness.manifests import Commitment
 from worker.fairness.membership import ShownValue
 from worker.fairness.register import note
-from worker.fairness.signing import is_signed, signer
 from worker.state import LOG_UNSEEN, Transaction
 
 PATH = "receipts.jsonl"
@@ -106,7 +106,7 @@ class Receipt(ReceiptBody):
 
 
 def issue(
-    tx: Transaction, *, submission: int, score: ShownValue, nonce: str, commitment: str
+    tx: Transaction, signer: Signer, *, submission: int, score: ShownValue, nonce: str, commitment: str
 ) -> dict[str, Any]:
     """Return the signed receipt of a registered score, with the value that its participant is shown.
 
@@ -114,13 +114,13 @@ def issue(
 
     Args:
         tx: The transaction that registers the score.
+        signer: The challenge's key.
         submission: EvalAI's number.
         score: The score as its participant is shown it.
         nonce: Opens the commitment.
         commitment: Commits to the event; the next batch publishes it.
     """
     entries, (number, line) = tx.public_commitments(), tx.last_batch()
-    key = signer(tx)
     receipt = ReceiptBody(
         format=FORMAT,
         submission=submission,
@@ -131,9 +131,9 @@ def issue(
         challenge=entries[-1]["commitment"],
         batch=number,
         chain=head_of(line),
-        key=key.public,
+        key=signer.public,
     ).to_json()
-    return {**receipt, "signature": key.sign(RECEIPT, receipt)}
+    return {**receipt, "signature": signer.sign(RECEIPT, receipt)}
 
 
 def is_due(tx: Transaction, now: datetime) -> bool:
@@ -194,7 +194,7 @@ def lost_lines(chain: Sequence[Line]) -> frozenset[int]:
     return frozenset(number for gap in gaps for number in range(gap.first, min(len(chain), gap.last) + 1))
 
 
-def close_batch(tx: Transaction, *, made_at: datetime) -> None:
+def close_batch(tx: Transaction, signer: Signer, *, made_at: datetime) -> None:
     """Put everything that was registered into one batch, padded and sorted so that it reveals little; its time is public."""
     commitments, gap = tx.open_events(), tx.fact(_GAP)
     restored = None if gap is None else read(Gap, gap, _GAP)
@@ -214,7 +214,7 @@ def close_batch(tx: Transaction, *, made_at: datetime) -> None:
         entries=sorted([*commitments, *filling]),
     ).to_json()
     reached = chained(body)
-    line = {**body, "head": reached, "signature": signer(tx).sign(BATCH, reached)}
+    line = {**body, "head": reached, "signature": signer.sign(BATCH, reached)}
     tx.add_batch(number + 1, json.dumps(line), commitments, fillers=key.hex())
 
 

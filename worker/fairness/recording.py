@@ -16,6 +16,7 @@ from worker.challenge.setups import (
     has_scores,
     open_phase,
 )
+from worker.challenge.signing import Signer
 from worker.fairness import commitments, draws
 from worker.fairness.drand import QUICKNET, Chain, read_chain
 from worker.fairness.manifests import AnnouncedRound
@@ -24,7 +25,7 @@ from worker.runtime.storage import check_memory
 from worker.state import Store, Transaction
 
 
-def record_phases(store: Store, configuration: Configuration, *, now: datetime) -> None:
+def record_phases(store: Store, configuration: Configuration, key: Signer, *, now: datetime) -> None:
     """Record new phases and those that have changed before their first score.
 
     Raises:
@@ -41,6 +42,7 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
     with store.write() as tx:
         commitments.begin(
             tx,
+            key,
             secret,
             read,
             now=now,

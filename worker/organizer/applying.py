@@ -14,6 +14,7 @@ from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from worker.challenge.files import differences, read_secret
 from worker.challenge.setups import has_scores, put_on_record, recorded
+from worker.challenge.signing import signer
 from worker.fairness import commitments
 from worker.fairness.recording import name_draw
 from worker.organizer.decisions import decided
@@ -106,6 +107,7 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
     with session.store.write() as tx:
         public = commitments.begin(
             tx,
+            signer(tx, configuration),
             secret,
             fresh,
             reason=reason,

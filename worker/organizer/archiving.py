@@ -1,4 +1,4 @@
-"""Backup and restore of a challenge: database, stored files, configuration, secret, tasks and id lists."""
+"""Backup and restore of a challenge: database, stored files, configuration, secret, signing key, tasks and id lists."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from worker.state.database import SINCE_BACKUP, damaged, failure
 
 MANIFEST = "neuco-worker-backup.json"
 CONFIGURATION = "challenge.yaml"
+SECRET_FILE, KEY_FILE = "challenge.secret", "signing.key"
 
 
 def named(archive: Path, config: Path, *, now: datetime) -> Path:
@@ -70,8 +71,8 @@ def write_backup(
     if database is None:
         raise OrganizerError(
             "The state is on a database server, which this command cannot copy.",
-            cure="Back it up with pg_dump, and copy the configuration, the secret, the label files, the id lists and the folder"
-            f" files/ in {configuration.state_dir} yourself. After pg_restore, run `neuco-worker challenge restore --dump`.",
+            cure="Back it up with pg_dump, and copy the configuration, the secret, the signing key, the label files, the id lists and the"
+            f" folder files/ in {configuration.state_dir} yourself. After pg_restore, run `neuco-worker challenge restore --dump`.",
             code="backup.server",
         )
     temporary = archive.with_name(archive.name + ".part")
@@ -133,7 +134,8 @@ def _members(session: OrganizerSession, database: Path) -> Iterator[tuple[Path, 
     """
     configuration = session.configuration
     yield database, "state/worker.db"
-    yield configuration.challenge_secret, "challenge.secret"
+    yield configuration.challenge_secret, SECRET_FILE
+    yield configuration.signing_key, KEY_FILE
     for codename, phase in configuration.phases.items():
         with session.store.read() as tx:
             suffices = has_scores(tx, codename)
@@ -148,7 +150,8 @@ def _rewritten(configuration: Configuration, config: Path) -> str:
     """Return the configuration with its paths changed to the archive's layout."""
     values: dict[tuple[str, ...], str] = {
         ("leaderboard", "repository"): configuration.repository_url,
-        ("challenge", "secret"): "./challenge.secret",
+        ("challenge", "secret"): f"./{SECRET_FILE}",
+        ("challenge", "signing_key"): f"./{KEY_FILE}",
         ("state",): "sqlite:///./state/worker.db",
     }
     for name in configuration.phases:
@@ -199,7 +202,8 @@ def read_backup(archive: Path, directory: Path) -> Path:
             cure="Check both paths, their permissions and the free space in the folder. Then restore into another empty folder.",
             code="restore.failed",
         ) from None
-    (directory / "challenge.secret").chmod(0o600)
+    for name in (SECRET_FILE, KEY_FILE):
+        (directory / name).chmod(0o600)
     store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")
     with store.write() as tx:
         mark_restored(tx, made_at)

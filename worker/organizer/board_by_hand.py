@@ -17,6 +17,7 @@ from scoring.errors import InfrastructureError, OrganizerError
 from scoring.printable import count_of
 from worker.challenge.context import Context
 from worker.challenge.setups import read_record, recorded
+from worker.challenge.signing import signer
 from worker.challenge.timetable import Timetable
 from worker.daemon import make_client
 from worker.fairness.register import RegisterReplay, withholds
@@ -66,9 +67,14 @@ def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
 def _publish_leading(session: OrganizerSession, generation: int) -> None:
     """Make and push the boards in this process, which holds the leader's lock, until this request is met or has failed."""
     wake = threading.Event()
+    with session.store.lead(
+        session.clock()
+    ) as tx:  # from now on, a daemon that has lost the lock without noticing pushes nothing
+        key = signer(tx, session.configuration)
     context = Context(
         configuration=session.configuration,
         store=session.store,
+        signer=key,
         random=SystemRandom(),
         wake=wake.set,
         started_at=session.now,
@@ -79,8 +85,6 @@ def _publish_leading(session: OrganizerSession, generation: int) -> None:
         ),
     )
     stage = Publishing(context, RegisterReplay())
-    with session.store.lead(session.clock()):
-        pass  # from now on, a daemon that has lost the lock without noticing pushes nothing
     try:
         while True:
             wake.clear()
@@ -230,10 +234,11 @@ def _make_boards(session: OrganizerSession, phases: Collection[str], *, closing:
             read_record(tx, name)  # a damaged one ends the command
         cycle = begin_cycle(
             tx,
+            signer(tx, session.configuration),
             session.configuration,
             phases,
             BoardHistory(),
-            RegisterReplay(),
+            replay=RegisterReplay(),
             now=session.clock(),
             closing=closing,
         )

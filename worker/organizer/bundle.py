@@ -20,6 +20,7 @@ import yaml
 from scoring.documents import read_yaml
 from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.sections import Phase
+from worker.challenge.signing import fingerprint, read_signer
 from worker.fairness.disclosure import BASELINES, TOP
 from worker.organizer import shipped
 from worker.organizer.bundle_parts import TIME, renewed, stated_phases, with_added_phases
@@ -37,8 +38,12 @@ WHICH_COUNTS = {
     "last": "Your team's latest scored public submission counts.",
     "best": "Your team's scored public submission with the highest mean Q counts.",
 }
-# In the pages' sources; packing replaces them with addresses or, if they are unknown, with words.
-LEADERBOARD, REPOSITORY = "ADDRESS-OF-THE-LEADERBOARD", "ADDRESS-OF-THE-REPOSITORY"
+# In the pages' sources; packing replaces them with the fingerprint and with addresses or, if these are unknown, with words.
+LEADERBOARD, REPOSITORY, FINGERPRINT = (
+    "ADDRESS-OF-THE-LEADERBOARD",
+    "ADDRESS-OF-THE-REPOSITORY",
+    "FINGERPRINT-OF-THE-KEY",
+)
 UNKNOWN = "an address that the organizers announce"
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that equal sources make equal zips
 
@@ -222,7 +227,10 @@ def pack(files: Mapping[str, bytes], configuration: Configuration) -> bytes:
 
     Args:
         files: The sources.
-        configuration: Has the addresses of the leaderboard, for the pages that link to it.
+        configuration: Has the addresses of the leaderboard and the signing key, for the pages that name them.
+
+    Raises:
+        OrganizerError: If the signing key cannot be read.
     """
     prefix = f"{SCRIPT_FOLDER}/"
     script = {name.removeprefix(prefix): data for name, data in files.items() if name.startswith(prefix)}
@@ -234,13 +242,27 @@ def pack(files: Mapping[str, bytes], configuration: Configuration) -> bytes:
     return _zip({**packed, **({f"{SCRIPT_FOLDER}.zip": _zip(script)} if script else {})})
 
 
+def verification(configuration: Configuration) -> str:
+    """Return the command with which anyone can check the challenge.
+
+    Raises:
+        OrganizerError: If the signing key cannot be read.
+    """
+    repository = web_address(configuration.leaderboard.repository) or "REPOSITORY"
+    return f"neuco-worker verify {repository} --key {fingerprint(read_signer(configuration).public)}"
+
+
 def with_addresses(page: bytes, configuration: Configuration) -> bytes:
-    """Return a page with the addresses of the leaderboard or, if they are unknown, with words."""
+    """Return a page with the key's fingerprint and the addresses of the leaderboard or, if these are unknown, with words."""
     address = page_address(configuration)
     if address is None:
         page = page.replace(f'<a href="{LEADERBOARD}">{LEADERBOARD}</a>'.encode(), UNKNOWN.encode())
-    repository = web_address(configuration.leaderboard.repository) or "REPOSITORY"
-    for placeholder, text in ((LEADERBOARD, address or UNKNOWN), (REPOSITORY, repository)):
+    texts = {
+        LEADERBOARD: address or UNKNOWN,
+        REPOSITORY: web_address(configuration.leaderboard.repository) or "REPOSITORY",
+        FINGERPRINT: fingerprint(read_signer(configuration).public),
+    }
+    for placeholder, text in texts.items():
         page = page.replace(placeholder.encode(), html.escape(text).encode())
     return page
 
@@ -262,6 +284,7 @@ def _facts(configuration: Configuration, phases: Sequence[Mapping[str, Any]]) ->
         "phases": phases,
         "leaderboard": LEADERBOARD,
         "repository": REPOSITORY,
+        "fingerprint": FINGERPRINT,
         "published": published(configuration.fairness.publish_files),
     }
 

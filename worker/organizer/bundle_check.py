@@ -65,10 +65,10 @@ def bundle_faults(archive: Path | BytesIO, configuration: Configuration) -> list
     ]
 
 
-def links_to(archive: Path, address: str) -> bool:
-    """Return whether a page of a bundle has an address."""
-    text = html.escape(address).encode()
-    return any(text in data for name, data in _files(archive).items() if name.endswith(".html"))
+def has_text(archive: Path, text: str) -> bool:
+    """Return whether a page of a bundle has a text, such as an address."""
+    escaped = html.escape(text).encode()
+    return any(escaped in data for name, data in _files(archive).items() if name.endswith(".html"))
 
 
 def packed_phases(archive: Path) -> Mapping[str, Document]:

@@ -19,6 +19,7 @@ from scoring.printable import count_of, name_some
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import PhaseSetup, put_on_record, recorded
+from worker.challenge.signing import signer
 from worker.evaluation.answers import correct_phase
 from worker.evaluation.stored import FillRow
 from worker.fairness import commitments
@@ -247,14 +248,14 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
 
 def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
     """Record the phase as its files are, and put every changed answer into the outbox."""
-    before = recorded(tx, setup.record.codename)
+    key, before = signer(tx, session.configuration), recorded(tx, setup.record.codename)
     setup = with_rules_of(before, setup)  # they may have changed meanwhile
     now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
     with decided(session, tx, reason):
         put_on_record(tx, setup.record)
-    changed = correct_phase(tx, RegisterReplay(), setup.record.codename, now=now)
+    changed = correct_phase(tx, key, RegisterReplay(), setup.record.codename, now=now)
     if not setup.record.scores_as(before.protocol.hash, before.versions):
         text = f"tasks or protocol of {setup.record.codename} changed{f': {reason}' if reason else ''}"
         commitments.check_keys(tx, read_secret(session.configuration), [setup])
-        commitments.commit(tx, [setup], reason=text, now=now)
+        commitments.commit(tx, key, [setup], reason=text, now=now)
     return changed

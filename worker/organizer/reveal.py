@@ -14,6 +14,7 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
+from worker.challenge.signing import signer
 from worker.fairness import disclosure, events, id_lists
 from worker.fairness.disclosure import Reveal, reveal_path
 from worker.fairness.documents import FORMAT, read
@@ -123,7 +124,7 @@ def _reveal(session: OrganizerSession, tx: Transaction, phases: Mapping[str, boo
     if not fresh:
         return []
     tx.set_fact(REVEALED, now.isoformat())
-    close_batch(tx, made_at=now)
+    close_batch(tx, signer(tx, session.configuration), made_at=now)
     nothing_left = set(tx.phases()) <= phases.keys()
     fillers = {str(line): key for line, key in tx.fillers().items()} if nothing_left else None
     for name, (document, texts) in fresh.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import secrets
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import CODENAME, EXAMPLE_REPOSITORY, Configuration, github_pages, load
+from worker.challenge.secrets import make
 from worker.challenge.sections import Beacon
 from worker.organizer import shipped
 from worker.organizer.bundle import (
@@ -26,12 +26,12 @@ from worker.organizer.bundle import (
 )
 from worker.organizer.bundle_check import bundle_faults
 from worker.organizer.configuration_text import scalar
-from worker.runtime.storage import write_private
 
 EXAMPLE_QUEUE = "name-of-the-queue"
 SCHEMA = "challenge.schema.json"
-WRITTEN = ("challenge.yaml", SCHEMA, "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
-GITIGNORE = """# Only these may be published. The others (secret, tokens, tasks, state, backups, reports) show the hidden tasks.
+SECRETS = ("challenge.secret", "signing.key")
+WRITTEN = ("challenge.yaml", SCHEMA, *SECRETS, ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
+GITIGNORE = """# Only these may be published. The others (secret, signing key, tokens, tasks, state, backups, reports) show the hidden tasks.
 /*
 !/.gitignore
 !/bundle/
@@ -110,7 +110,8 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
         raise
     schema = json.dumps(Configuration.model_json_schema(), indent=1, ensure_ascii=False)
     (directory / SCHEMA).write_text(schema + "\n", encoding="utf-8")  # for editors
-    _write_secret(directory / "challenge.secret")
+    for name in SECRETS:
+        make(directory / name)
     (directory / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
     (directory / "tasks").mkdir(mode=0o700)  # no other user of this machine may see hidden tasks
     dev, last = demo_data.load()
@@ -180,11 +181,6 @@ def pack_bundle(directory: Path, configuration: Configuration, *, now: datetime)
     fresh.write_bytes(packed)
     fresh.replace(target)
     return sorted(written)
-
-
-def _write_secret(path: Path) -> None:
-    """Write a random challenge secret; an existing one is never replaced."""
-    write_private(path, secrets.token_hex(32) + "\n")
 
 
 def new_configuration(new: NewChallenge, *, now: datetime) -> str:

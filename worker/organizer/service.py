@@ -52,6 +52,7 @@ def install(source: Path, folder: Path, database: Path) -> None:
     old = load(source / "challenge.yaml")
     values: dict[tuple[str, ...], str] = {
         ("challenge", "secret"): "credential:challenge.secret",
+        ("challenge", "signing_key"): "credential:signing.key",
         ("leaderboard", "repository"): old.repository_url,
     }
     for key, reference in old.references().items():

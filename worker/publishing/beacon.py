@@ -76,6 +76,7 @@ class FetchRound(Act[requests.Session, str]):
             return
         commitments.mix_in(
             tx,
+            self._context.signer,
             read_secret(self._context.configuration),
             phases,
             result,
@@ -178,6 +179,7 @@ class BeaconFetcher:
         with self._context.store.write() as tx:
             commit(
                 tx,
+                self._context.signer,
                 (),
                 draws=dict.fromkeys((waiting.phase for waiting in together), draw),
                 reason=f"the commitment before was not published before round {together[0].round} was made",

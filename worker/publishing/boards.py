@@ -14,6 +14,7 @@ from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
 from leaderboard.rendering import BoardName, board_name, recorded_boards
 from worker.challenge.configuration import Configuration, web_address
+from worker.challenge.signing import Signer
 from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, disclosure, id_lists, receipts
 from worker.fairness.commitments import SOFTWARE
@@ -21,7 +22,6 @@ from worker.fairness.decisions import public_decisions
 from worker.fairness.published import StateIsBehind
 from worker.fairness.register import LATEST, RegisterReplay, register
 from worker.fairness.replay import PhaseReplay
-from worker.fairness.signing import Signer, signer
 from worker.participant.challenge import announced, list_path
 from worker.state import AT_EVALAI, REVEALED, State, SubmissionRow, Transaction
 
@@ -111,20 +111,21 @@ def lost_boards(tx: Transaction) -> frozenset[BoardName]:
     )
 
 
-def close_due_batch(tx: Transaction, *, now: datetime) -> None:
+def close_due_batch(tx: Transaction, signer: Signer, *, now: datetime) -> None:
     """Close the batch of receipts that is due, with everything that is registered now."""
     if receipts.is_due(tx, now):
-        receipts.close_batch(tx, made_at=register(tx, now))
+        receipts.close_batch(tx, signer, made_at=register(tx, now))
         tx.request_publish()
 
 
 def begin_cycle(
     tx: Transaction,
+    signer: Signer,
     configuration: Configuration,
     phases: Collection[str],
     history: BoardHistory,
-    replay: RegisterReplay,
     *,
+    replay: RegisterReplay,
     now: datetime,
     closing: str | None = None,
 ) -> Cycle:
@@ -134,6 +135,7 @@ def begin_cycle(
 
     Args:
         tx: The transaction.
+        signer: The challenge's key.
         configuration: The checked configuration.
         phases: Codenames.
         history: Boards so far.
@@ -143,7 +145,7 @@ def begin_cycle(
     """
     register(tx, now)
     for name in phases:
-        correct_phase(tx, replay, name, now=now, most=AT_ONCE)
+        correct_phase(tx, signer, replay, name, now=now, most=AT_ONCE)
     at, replays = tx.attestation_time(now), replay.at(tx)  # later than what the corrections registered
     terms, revealed, attestations = _terms(tx), tx.reveals(), attestation_files(tx)
     sites, snapshots = [], {}
@@ -159,7 +161,7 @@ def begin_cycle(
         posted=tuple(tx.submissions([State.POSTED])),
         attestations=attestations,
         assumed=assumptions(tx, phases),
-        signer=signer(tx),
+        signer=signer,
         at=at,
         lost_boards=lost_boards(tx),
     )

@@ -18,7 +18,6 @@ from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.fairness.disclosure import BRANCH, FILES_FACT
-from worker.fairness.signing import signer
 from worker.publishing.pushing import OVERWRITTEN, VAIN_TRIES, place
 from worker.runtime import Act
 from worker.state import Transaction
@@ -121,16 +120,12 @@ class PushPart(Act[Publisher, tuple[str | None, str]]):
         self._last = last
         self._tries = tries
 
-    def intent(self, tx: Transaction, now: datetime) -> None:
-        """Read the key that signs the commit."""
-        self._signer = signer(tx)
-
     def perform(self, resource: Publisher) -> tuple[str | None, str]:
         """Return the tip of the branch before and after the push."""
         before = resource.tip_of(BRANCH)
         branch, files = resource.for_branch(BRANCH), {self._part.name: self._part.read_bytes()}
         words = f"Publish {self._part.name}\n"
-        pushed = branch.publish(partial(_added, files), words, sign=self._signer.sign_commit)
+        pushed = branch.publish(partial(_added, files), words, sign=self._context.signer.sign_commit)
         if self._last:
             branch.discard()
         return before, pushed.commit

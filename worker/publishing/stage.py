@@ -22,7 +22,6 @@ from worker.fairness import receipts
 from worker.fairness.disclosure import BRANCH
 from worker.fairness.published import BEHIND, StateIsBehind, check_state
 from worker.fairness.register import RegisterReplay
-from worker.fairness.signing import signer
 from worker.publishing import files_branch
 from worker.publishing.boards import (
     LOST_BOARDS,
@@ -95,13 +94,13 @@ class CompareState(PublishAct[list[BoardName]]):
         self._ours = attestation_files(tx)
         self._boards = {name: self._history.read(tx, name) for name in configuration.phases}
         self._lost = lost_boards(tx)
-        self._signer = signer(tx)
         self._restored = tx.fact(LOG_UNSEEN) is not None
 
     def perform(self, resource: Publisher) -> list[BoardName]:
         """Return the boards that the challenge has published."""
-        existing, own = resource.look(sign=self._signer.sign_commit, last=self._last)
-        check_state((existing, own), self._ours, key=self._signer.public, restored=self._restored)
+        signer = self._context.signer
+        existing, own = resource.look(sign=signer.sign_commit, last=self._last)
+        check_state((existing, own), self._ours, key=signer.public, restored=self._restored)
         if not self._restored:
             check_boards(own.get(HISTORY), self._boards, self._lost)
         return sorted(recorded_boards(own.get(HISTORY, b"")))
@@ -112,7 +111,7 @@ class CompareState(PublishAct[list[BoardName]]):
         if self._restored:
             tx.set_fact(LOST_BOARDS, json.dumps(result))
             receipts.went_on(tx, now=now)
-        close_due_batch(tx, now=now)
+        close_due_batch(tx, self._context.signer, now=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Add to a restored state what it lacks of the public log; report every other failure."""
@@ -154,7 +153,9 @@ class MakeBoards(PublishAct[Cycle]):
                 read_record(tx, name)
             except InfrastructureError as error:
                 self._context.report(tx, alert_key(name), error, now=now)
-        self._cycle = begin_cycle(tx, configuration, phases, self._history, self._replay, now=now)
+        self._cycle = begin_cycle(
+            tx, self._context.signer, configuration, phases, self._history, replay=self._replay, now=now
+        )
         self._generation = self._cycle.generation
 
     def perform(self, resource: Publisher) -> Cycle:

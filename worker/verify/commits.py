@@ -16,9 +16,10 @@ from functools import cache, lru_cache
 from itertools import islice, takewhile
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Repository, without_signature
-from worker.fairness import commitments, signing
+from worker.challenge import signing
+from worker.challenge.signing import signing_key
+from worker.fairness import commitments
 from worker.fairness.published import SIGNED, Signed, documents, signed_in
-from worker.fairness.signing import signing_key
 from worker.verify.verdict import UNREADABLE
 
 HISTORY = "leaderboard/history.jsonl"

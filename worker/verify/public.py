@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from leaderboard.git import Blob, Clone, Repository, cloned, plain_folder
 from scoring.errors import InfrastructureError, OrganizerError
-from worker.fairness import commitments, receipts, signing
+from worker.challenge import signing
+from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import BRANCH, FILES_PATH, PART_BYTES, FilesReference
 from worker.fairness.documents import Malformed, check_format, read
 from worker.fairness.manifests import AnnouncedPhase, Commitment

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from worker.fairness.signing import fingerprint
+from worker.challenge.signing import fingerprint
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import read_reveals
 from worker.verify.verdict import Status, Verdict, believed, judged

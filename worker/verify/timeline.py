@@ -12,11 +12,12 @@ from itertools import groupby
 from operator import attrgetter
 
 from scoring.printable import name_some
-from worker.fairness import receipts, signing
+from worker.challenge import signing
+from worker.challenge.signing import is_signed, openssh
+from worker.fairness import receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.published import signed_in
 from worker.fairness.receipts import CADENCES
-from worker.fairness.signing import is_signed, openssh
 from worker.verify.commits import ABSENT, GROWING, Added, Step, grew, is_served
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (

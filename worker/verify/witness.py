@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from worker.challenge.signing import fingerprint
 from worker.fairness import events, receipts
 from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
 from worker.fairness.membership import AFTER_THE_CLOSE
 from worker.fairness.receipts import CADENCES, Line, Receipt
-from worker.fairness.signing import fingerprint
 from worker.verify.decisions import counting
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals

@@ -46,7 +46,7 @@ def refused(folder: Path, text: str) -> str:
         ("folds: 3", "folds: many", "FILE: line 8: phases.dev.folds is `many`; it must be a whole number."),
         ("folds: 3", "selection: lst", "FILE: line 8: phases.dev.selection is `lst`; it must be 'last', 'best' or 'ladder'."),
         ("  title", "  titles: x\n  title", "FILE: line 2: challenge.titles is not a key; did you mean title?"),
-        ("  title", "  color: x\n  title", "FILE: line 2: challenge.color is not a key here; the keys are: title, secret."),
+        ("  title", "  color: x\n  title", "FILE: line 2: challenge.color is not a key here; the keys are: title, secret, signing_key."),
         ("  queue: q\n", "", "FILE: line 3: evalai.queue is missing."),
         ("challenge: 0", "challenge: 0\n  server: http://x", "FILE: line 5: evalai.server is `http://x`; it must begin with https://"),
         ("folds: 3", "eligible_if_scored_in: ev", "FILE: line 8: phases.dev.eligible_if_scored_in is `ev`, which is not another phase"),

@@ -16,6 +16,7 @@ import pytest
 from tests.waiting import LIMIT_S
 from tests.worker.harness.gate import NEVER_SCORES, interpreter
 from tests.worker.harness.harness import (
+    KEY,
     NEW,
     SECRET,
     Harness,
@@ -24,6 +25,7 @@ from tests.worker.harness.harness import (
     git,
 )
 from tests.worker.harness.terminal import shown
+from worker.challenge.signing import fingerprint
 from worker.state import Deposed, OutboxKind, Store
 
 GRID_S = 86400  # the answer waits for this long
@@ -206,8 +208,9 @@ def test_secrets_appear_nowhere(live: Harness) -> None:
     seen += [path.read_bytes() for path in live.board.rglob("config")]
     everything = b"\n".join(seen)
     assert token.encode() not in everything
-    assert SECRET.encode() not in everything
-    assert bytes.fromhex(SECRET) not in everything
+    for secret in (SECRET, KEY.seed.hex()):
+        assert secret.encode() not in everything
+        assert bytes.fromhex(secret) not in everything
 
 
 def test_systemd_is_notified(live: Harness, tmp_path: Path) -> None:
@@ -235,6 +238,7 @@ BAD_INPUTS = {
     "missing file": (lambda live: live.path.unlink(), 2, "no configuration file"),
     "missing ids": (lambda live: (live.folder / "ids.txt").unlink(), 2, "ids.txt"),
     "missing secret": (lambda live: (live.folder / "challenge.secret").unlink(), 2, "challenge.secret"),
+    "missing key": (lambda live: (live.folder / "signing.key").unlink(), 2, "challenge.signing_key"),
     "readable secret": (lambda live: (live.folder / "challenge.secret").chmod(0o644), 2, "chmod 600"),
     "unknown token": (lambda live: (live.folder / "token").write_text("0" * 40), 2, "token"),
     "stranger's token": (
@@ -315,6 +319,15 @@ def test_a_terminal_within_a_desktop_gets_words(live: Harness) -> None:
     (live.folder / "challenge.secret").unlink()
     result = live.command("run", JOURNAL_STREAM="8:1")
     assert result.stderr.startswith("neuco-worker: ")
+
+
+def test_no_other_key_signs_for_a_challenge(live: Harness) -> None:
+    """The fingerprint that was told stays the challenge's: the state refuses every other key, and names the first one."""
+    assert live.once().returncode == 0
+    (live.folder / "signing.key").write_text("5a" * 32)
+    refused = live.once()
+    assert refused.returncode == 2
+    assert fingerprint(KEY.public) in refused.stderr
 
 
 def test_a_lost_secret_is_restored_or_replaced(live: Harness) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from leaderboard.git import Publisher, PublisherSettings, without_signature
 from tests.leaderboard.harness.git_server import bare, git
-from worker.fairness.signing import Signer, openssh, signing_key
+from worker.challenge.signing import Signer, openssh, signing_key
 
 OURS, OTHER = Signer(b"7" * 32), Signer(b"3" * 32)
 

@@ -6,8 +6,8 @@ import json
 
 from leaderboard.git import without_signature
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from worker.challenge.signing import signing_key
 from worker.fairness import events
-from worker.fairness.signing import signing_key
 
 
 def test_only_changes_are_registered_and_pushed(harness: Harness, worker: StepWorker) -> None:

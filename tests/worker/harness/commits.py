@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 from leaderboard.git import with_signature, without_signature
+from worker.challenge.signing import Signer
 from worker.fairness import commitments, receipts
-from worker.fairness.signing import Signer
 
 
 def sign_head(folder: Path, signer: Signer) -> None:

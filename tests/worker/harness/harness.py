@@ -34,6 +34,7 @@ from scoring.scorecard import Scorecard
 from tests.waiting import LIMIT_S, until
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
+from worker.challenge.signing import Signer
 from worker.challenge.timetable import Job
 from worker.daemon import Worker, intervals, make_client
 from worker.evaluation import evaluate_child
@@ -42,6 +43,7 @@ from worker.intake.queue import POLL
 from worker.intake.reading import RECONCILE
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
+from worker.runtime.storage import write_private
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import ACTIVE, State, Store, SubmissionRow, Transaction, schema
 from worker.verify import Status, Verdict, verdicts
@@ -54,6 +56,7 @@ ROOT = Path(__file__).parents[3]
 ROWS, DIM = 60, 8
 IDS = tuple(f"img_{row:03d}" for row in range(ROWS))
 SECRET = "5a" * 32
+KEY = Signer(b"signing key of the test challenge"[:32])
 WARM_CACHE = ROOT / ".cache" / "numba"
 PHASES = (PhaseSettings(codename="dev"), PhaseSettings(codename="eval"))
 AHEAD = 8  # seeds whose scores are known ahead in phase dev; the first two in eval
@@ -189,9 +192,8 @@ class Harness:
             _write_task(tasks / "alpha__regr.csv", labels[:, 0], ROWS)
             _write_task(tasks / "beta__cls.csv", (labels[:, 1] > 0).astype(int), ROWS)
         _write_task(self.folder / "tasks" / "dev" / "gamma__regr.csv", labels[:, 2], 45)
-        secret = self.folder / "challenge.secret"
-        secret.write_text(SECRET)
-        secret.chmod(0o600)
+        for name, content in (("challenge.secret", SECRET), ("signing.key", KEY.seed.hex())):
+            write_private(self.folder / name, content)
         (self.folder / "token").write_text(self.evalai.token("host"))
         subprocess.run(["git", "init", "-q", "--bare", str(self.board)], check=True, env=clean_environment())
 
@@ -634,6 +636,7 @@ __all__ = [
     "AHEAD",
     "DIM",
     "IDS",
+    "KEY",
     "NEW",
     "ROOT",
     "ROWS",

@@ -27,15 +27,16 @@ from flask import Flask
 from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
+from worker.challenge.signing import Signer, signer
 from worker.fairness.commitments import signed
 from worker.fairness.recording import record_phases
-from worker.fairness.signing import Signer
 from worker.organizer.bundle import CONFIG_NAME, pack, read_sources, sources, write_sources
 from worker.organizer.bundle_check import TERMS
 from worker.organizer.demo_data import load as load_digits
 from worker.organizer.demo_data import write_phase
 from worker.organizer.doctor import ALL, Level, Report, examine
 from worker.organizer.scaffold import EXAMPLE_QUEUE
+from worker.runtime.storage import write_private
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, Listener, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import Store
@@ -80,9 +81,8 @@ def write_healthy(folder: Path) -> None:
         for name, rows in label_rows(phase).items():
             write_labels(folder / "tasks" / phase / name, rows)
     (folder / "tasks").chmod(0o700)
-    secret = folder / "challenge.secret"
-    secret.write_text(hashlib.sha256(b"a healthy secret").hexdigest() + "\n")
-    secret.chmod(0o600)
+    for name in ("challenge.secret", "signing.key"):
+        write_private(folder / name, hashlib.sha256(f"a healthy {name}".encode()).hexdigest() + "\n")
     subprocess.run(
         ["git", "init", "-q", "--bare", "-b", "main", str(folder / "board.git")],
         check=True,
@@ -338,7 +338,9 @@ def _recorded(then: Plant) -> Plant:
         challenge.open()
         configuration = load(challenge.path)
         with closing(Store(configuration.database_url)) as store:
-            record_phases(store, configuration, now=datetime.now(UTC))
+            with store.write() as tx:
+                key = signer(tx, configuration)
+            record_phases(store, configuration, key, now=datetime.now(UTC))
         then(challenge)
 
     return plant
@@ -483,11 +485,13 @@ SHADES: list[tuple[str, Fault]] = [
     ("configuration.phases", (WARN, changing(phases={"dev": {"folds": 3}}))),
     ("configuration.phases", (WARN, changing(phases={"dev": {"selection": "ladder"}}))),
     ("configuration.bundle", (WARN, _bundle(text="<p>No link.</p>"))),
+    ("configuration.bundle", (WARN, _bundle("evaluation_details.html", "<p>No fingerprint.</p>"))),
     ("configuration.bundle", (FAIL, overwriting("bundle.zip", "not a zip"))),
     ("evalai.limits", (WARN, _bundle(end_date=datetime(2030, 1, 1)))),  # noqa: DTZ001
     ("secret.versioned", (FAIL, _tracked("state/notes"))),
     ("secret.file", (FAIL, overwriting("challenge.secret", "5a" * 32))),
     ("secret.file", (FAIL, lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
+    ("secret.file", (FAIL, _recorded(overwriting("signing.key", "5a" * 32)))),
     ("secret.readable", (FAIL, lambda challenge: challenge.private("token", "abc", mode=0o644))),
     ("ids.neutral", (WARN, _renamed("img_", "field_", slice(60, None)))),
     ("ids.labeled", (WARN, relabeled(lambda rows: rows[:60], "gamma__regr.csv"))),

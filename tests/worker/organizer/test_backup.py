@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import NeucoError
-from tests.worker.harness.harness import Harness, embeddings, git
+from tests.worker.harness.harness import KEY, Harness, embeddings, git
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import receipts
-from worker.fairness.signing import signer
 from worker.organizer.archiving import read_backup, write_backup
 from worker.organizer.session import open_session
 from worker.state import Store, schema
@@ -136,12 +135,12 @@ def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:
     now = datetime(2026, 1, 4, tzinfo=UTC)
     with closing(Store(f"sqlite:///{tmp_path / 'worker.db'}")) as store, store.write() as tx:
         for day in (1, 2, 3):
-            receipts.close_batch(tx, made_at=now.replace(day=day))
+            receipts.close_batch(tx, KEY, made_at=now.replace(day=day))
         first, second, third = map(str.encode, tx.batches())
         body = {"previous": json.loads(second)["head"]}
         bare = json.dumps(body | {"head": receipts.chained(body)}).encode()
         tx._connection.execute(schema.batches.delete().where(schema.batches.c.sequence == 3))
-        ours, key = receipts.receipts_file(tx), signer(tx).public
+        ours, key = receipts.receipts_file(tx), KEY.public
         own = ([], [first], [first, second])
         for lines in (*own, [first, third], [first, second, b"no log"], [first, second, bare], [b"\xff"]):
             receipts.check_growth(b"\n".join(lines), ours, key=key)

@@ -6,6 +6,7 @@ import json
 import re
 import stat
 import subprocess
+import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,8 @@ from scoring.tasks import load_tasks
 from tests.worker.harness.harness import clean_environment
 from tests.worker.harness.terminal import shown
 from worker.challenge.configuration import Configuration, load
-from worker.challenge.secrets import read_challenge_secret
+from worker.challenge.secrets import SECRET, SIGNING_KEY, read_bytes
+from worker.challenge.signing import fingerprint, read_signer
 from worker.cli import guarded
 from worker.organizer import scaffold, shipped
 
@@ -72,12 +74,19 @@ def test_init_makes_a_challenge_that_loads(tmp_path: Path) -> None:
     scaffold.create(tmp_path / "one", replace(PLAN, phases={"dev": 4}), now=NOW)
     (only,) = load(tmp_path / "one" / "challenge.yaml").phases.values()
     assert (only.selection, only.shown) == ("ladder", "at_once")
-    secrets = [tmp_path / name / "challenge.secret" for name in ("c", "one")]
-    assert {stat.S_IMODE(secret.stat().st_mode) for secret in secrets} == {0o600}
-    assert len({read_challenge_secret(secret) for secret in secrets}) == 2
+    files = [
+        (tmp_path / folder / name, key)
+        for folder in ("c", "one")
+        for name, key in (("challenge.secret", SECRET), ("signing.key", SIGNING_KEY))
+    ]
+    assert {stat.S_IMODE(path.stat().st_mode) for path, _ in files} == {0o600}
+    assert len({read_bytes(path, key) for path, key in files}) == 4
+    told = f"verify REPOSITORY --key {fingerprint(read_signer(configuration).public)}"
+    with zipfile.ZipFile(folder / "bundle.zip") as bundle:
+        assert any(told in bundle.read(name).decode() for name in bundle.namelist() if name.endswith("html"))
 
 
-@pytest.mark.parametrize("name", ["challenge.yaml", "challenge.secret", "tasks", "bundle.zip"])
+@pytest.mark.parametrize("name", ["challenge.yaml", "challenge.secret", "signing.key", "tasks", "bundle.zip"])
 def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
     """If any file of a challenge exists, nothing is written."""
     (tmp_path / name).write_text("mine")

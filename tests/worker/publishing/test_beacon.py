@@ -12,7 +12,7 @@ import pytest
 
 from scoring.errors import OrganizerError
 from tests.worker.harness.drand import drawing
-from tests.worker.harness.harness import Harness, StepWorker
+from tests.worker.harness.harness import KEY, Harness, StepWorker
 from worker.fairness import commitments
 from worker.fairness.drand import Chain, is_signed
 from worker.intake.waiting import WAITING
@@ -151,5 +151,5 @@ def test_a_value_is_mixed_in_only_with_the_committed_secret(harness: Harness, wo
     (named,) = public(harness)
     signature = sign(named["draws"]["dev"]["round"])
     with worker.store.write() as tx, pytest.raises(OrganizerError) as refused:
-        commitments.mix_in(tx, b"x" * 32, ["dev"], signature, reason="", now=worker.clock.now())
+        commitments.mix_in(tx, KEY, b"x" * 32, ["dev"], signature, reason="", now=worker.clock.now())
     assert refused.value.code == "secret.changed"

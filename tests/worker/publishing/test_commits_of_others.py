@@ -11,8 +11,8 @@ import pytest
 from tests.leaderboard.harness.git_server import bare, git
 from tests.worker.harness.commits import forged_commitment, forged_line
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.challenge.signing import Signer
 from worker.fairness import commitments, events, receipts
-from worker.fairness.signing import Signer
 from worker.organizer.doctor import examine
 from worker.organizer.doctor.check import Level
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.leaderboard.harness.git_server import git
 from tests.worker.harness.commits import forged_commitment
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings
+from worker.challenge.signing import Signer
 from worker.fairness import commitments, published, receipts
-from worker.fairness.signing import Signer, signer
 from worker.organizer.archiving import mark_restored
 from worker.publishing.boards import attestation_files
 from worker.state import State
@@ -100,7 +100,7 @@ def test_a_copy_that_signed_at_the_same_moment_gives_way(begun: Harness) -> None
     roll_back(begun)
     with begun.worker() as worker:
         with worker.store.write() as tx:
-            receipts.close_batch(tx, made_at=worker.clock.now())
+            receipts.close_batch(tx, KEY, made_at=worker.clock.now())
         stops(worker)
         restored(worker)
         worker.clock.advance(3600)
@@ -125,7 +125,7 @@ def test_the_newest_state_may_move(begun: Harness) -> None:
 def test_a_commitment_that_no_backup_has_cannot_be_taken_over(begun: Harness) -> None:
     """What it hides is lost, so a restored state stops, too, and the message names another way out; a stranger's stops nothing."""
     with closing(begun.store()) as store, store.write() as tx:
-        ours, key = attestation_files(tx), signer(tx)
+        ours, key = attestation_files(tx), KEY
     listed = ours[commitments.PATH].decode()
     for restored_, cure in ((False, published.RESTORE), (True, published.NEWER)):
         public = [{commitments.PATH: forged_commitment(listed, key)}]

@@ -15,7 +15,7 @@ from leaderboard.ranking import to_json
 from scoring.protocol import ids_hash
 from tests.leaderboard.harness.site_fixtures import moving_site
 from tests.worker.harness.gate import Gate
-from tests.worker.harness.harness import IDS, Harness, StepWorker, embeddings, git
+from tests.worker.harness.harness import IDS, KEY, Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.fairness.register import RegisterReplay
 from worker.organizer.board_by_hand import freeze, thaw
@@ -79,7 +79,9 @@ def test_a_board_that_a_decision_overtakes_is_not_stored(harness: Harness, worke
     now = worker.clock.now()
     with worker.store.write() as tx:
         tx.note(pk, excluded="a test")
-        cycle = begin_cycle(tx, load(harness.path), ["dev"], BoardHistory(), RegisterReplay(), now=now)
+        cycle = begin_cycle(
+            tx, KEY, load(harness.path), ["dev"], BoardHistory(), replay=RegisterReplay(), now=now
+        )
     cycle = make_boards(cycle)
     assert [row.team for row in cycle.new[0].standings] == ["A"]
     with worker.store.write() as tx:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit
 
 from scoring.documents import is_loopback
+from worker.challenge.signing import challenge_key
 from worker.fairness import commitments, published
 from worker.fairness.draws import CHOOSE_DRAND, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
-from worker.fairness.signing import challenge_key
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge, Repository, check_git
 from worker.publishing import ask

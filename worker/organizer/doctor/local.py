@@ -16,9 +16,10 @@ from scoring.printable import count_of
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
 from worker.challenge.files import differences, read_secret
 from worker.challenge.setups import open_phase
+from worker.challenge.signing import check_key, fingerprint, read_signer
 from worker.fairness import commitments, disclosure
-from worker.organizer.bundle import pack, page_address, read_sources
-from worker.organizer.bundle_check import bundle_faults, links_to, own_parts
+from worker.organizer.bundle import pack, page_address, read_sources, verification
+from worker.organizer.bundle_check import bundle_faults, has_text, own_parts
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
@@ -101,19 +102,28 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
     if faults or configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
         return  # the example is reported as a placeholder
     address = page_address(configuration)
-    if address is None or not links_to(archive, address):
+    if address is None or not has_text(archive, address):
         yield warn(
             "The pages of bundle.zip do not link to the leaderboard.",
             "Set leaderboard.page if a browser cannot open leaderboard.repository, and pack the bundle again.",
         )
+    if not has_text(archive, fingerprint(read_signer(configuration).public)):
+        yield warn(
+            "The pages of bundle.zip do not name the fingerprint of the challenge's key, so nobody can tell it from another one.",
+            f"Add this to a page: {verification(configuration)}",
+        )
 
 
 def secret(challenge: Challenge) -> Iterator[Finding]:
-    """Read the secret, as the worker does; a guessable one is refused here."""
+    """Read the secret and the signing key, as the worker does; a guessable secret is refused here."""
     if len(set(read_secret(challenge.configuration))) < DISTINCT_BYTES:
         yield fail(
             "The challenge secret is not 32 random bytes. A participant could guess it, and with it every split."
         )
+    with challenge.state() as tx:
+        if tx is not None:
+            check_key(tx, read_signer(challenge.configuration))
+    yield note(f"Anyone can check the challenge, and its key: {verification(challenge.configuration)}")
 
 
 def versioned(challenge: Challenge) -> Iterator[Finding]:

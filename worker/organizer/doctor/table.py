@@ -49,12 +49,14 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
     ),
     Check(
         "secret.file",
-        "Is the challenge secret there, random, and readable only by its owner?",
+        "Are the challenge's secret and signing key there, random, and readable only by their owner?",
         local.secret,
         "Create a new one before the first submission: python3 -c 'import secrets; print(secrets.token_hex(32))'",
     ),
     Check(
-        "secret.versioned", "Are secret, tokens, tasks and state outside any git repository?", local.versioned
+        "secret.versioned",
+        "Are secret, signing key, tokens, tasks and state outside any git repository?",
+        local.versioned,
     ),
     Check(
         "secret.readable",

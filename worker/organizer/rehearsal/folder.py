@@ -16,6 +16,7 @@ import yaml
 
 from leaderboard.git import Repository
 from worker.challenge.configuration import Configuration
+from worker.challenge.secrets import make
 from worker.sandbox import Sandbox
 
 STOP_S = 12  # the daemon's own limit and a little more
@@ -85,8 +86,8 @@ def prepare(
     """Write the rehearsal's configuration, and make an empty repository.
 
     Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are requested), recipe and limits. These
-    are replaced: EvalAI, the repository, the state, the public value that decides the splits, and everything that would only take time,
-    such as waiting between polls and pushes and for the grid of answers.
+    are replaced: EvalAI, the repository, the state, the signing key, the public value that decides the splits, and everything that would
+    only take time, such as waiting between polls and pushes and for the grid of answers.
 
     Args:
         folder: The rehearsal's folder.
@@ -102,7 +103,8 @@ def prepare(
     token.touch(mode=0o600)
     token.write_text(f"{evalai.token('host')}\n", encoding="utf-8")
     document: dict[str, Any] = configuration.model_dump(mode="json")
-    document["challenge"]["secret"] = str(configuration.challenge_secret)
+    make(folder.path / "signing.key")
+    document["challenge"] |= {"secret": str(configuration.challenge_secret), "signing_key": "./signing.key"}
     document["evalai"] |= {
         "server": evalai.url,
         "challenge": evalai.challenge,

@@ -1,11 +1,11 @@
 """Signatures: distinguish what the challenge has published from what somebody else has pushed.
 
-The challenge has one key, which is made when it is first needed. It is in the database, and so in backups and with every worker that may
-lead. Its public half is in ``commitment.json``.
+The challenge has one key, a file that ``init`` makes. So its fingerprint is known before anything is published, and can be told where
+nobody else can write. The state keeps the public half, which is also in ``commitment.json``.
 
-They are made and read here, so neither ssh-keygen nor any configuration of git is involved. Signed is the commit object, which names its
-files by their hash and the commit before it. So a signature covers every file and the whole history, and cannot be copied to another
-commit.
+Signatures are made and read here, so neither ssh-keygen nor any configuration of git is involved. Signed is the commit object, which
+names its files by their hash and the commit before it. So a signature covers every file and the whole history, and cannot be copied to
+another commit.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from scoring.documents import canonical
+from scoring.errors import OrganizerError
+from worker.challenge.configuration import Configuration
+from worker.challenge.secrets import RESTORE_KEY, SIGNING_KEY, read_bytes
 from worker.state import Transaction
 
-_FACT = "signing_key"
+_FACT = "signing_key"  # the public half
 CHECKED = 16384  # signatures whose check is cached: a year of hourly lines, in as many versions of the log as others have pushed
 
 
@@ -57,13 +60,40 @@ class Signer:
         return Ed25519PrivateKey.from_private_bytes(self.seed)
 
 
-def signer(tx: Transaction) -> Signer:
-    """Return the challenge's key; the first call makes it."""
-    seed = tx.fact(_FACT)
-    if seed is None:
-        seed = Ed25519PrivateKey.generate().private_bytes_raw().hex()
-        tx.set_fact(_FACT, seed)
-    return Signer(bytes.fromhex(seed))
+def read_signer(configuration: Configuration) -> Signer:
+    """Read the key that the configuration names.
+
+    Raises:
+        OrganizerError: As :func:`worker.challenge.secrets.read_bytes`.
+    """
+    return Signer(read_bytes(configuration.signing_key, SIGNING_KEY))
+
+
+def signer(tx: Transaction, configuration: Configuration) -> Signer:
+    """Return the challenge's key. The state remembers the first one, and accepts no other.
+
+    Raises:
+        OrganizerError: If the file cannot be read, or has another key.
+    """
+    key = read_signer(configuration)
+    if tx.fact(_FACT) is None:
+        tx.set_fact(_FACT, key.public)
+    check_key(tx, key)
+    return key
+
+
+def check_key(tx: Transaction, key: Signer) -> None:
+    """Check that a key is the one with which the challenge has begun, if it has.
+
+    Raises:
+        OrganizerError: If it is another one.
+    """
+    if (known := tx.fact(_FACT)) not in (None, key.public):
+        raise OrganizerError(
+            f"{SIGNING_KEY} is not the key with which this challenge began; that has the fingerprint {fingerprint(known)}.",
+            cure=f"Name the right file. {RESTORE_KEY}",
+            code="secret.other_key",
+        )
 
 
 def is_signed(public: str, domain: str, document: Any, signature: object) -> bool:

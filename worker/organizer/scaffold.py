@@ -31,7 +31,7 @@ EXAMPLE_QUEUE = "name-of-the-queue"
 SCHEMA = "challenge.schema.json"
 SECRETS = ("challenge.secret", "signing.key")
 WRITTEN = ("challenge.yaml", SCHEMA, *SECRETS, ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
-GITIGNORE = """# Only these may be published. The others (secret, signing key, tokens, tasks, state, backups, reports) show the hidden tasks.
+GITIGNORE = """# Only these may be published. The others (secret, keys, tokens, tasks, state, backups, reports) show the hidden tasks.
 /*
 !/.gitignore
 !/bundle/

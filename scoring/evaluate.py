@@ -14,7 +14,7 @@ from scoring.inputs.embeddings import Embeddings
 from scoring.kernel import NEUTRAL, Moments, gather, moments
 from scoring.metrics import mean_quality, quality
 from scoring.protocol import Protocol
-from scoring.randomness import fold_seeds
+from scoring.randomness import fold_seeds, group_numbers
 from scoring.scorecard import Scorecard, TaskScore, machine, peak_memory_bytes, versions
 from scoring.tasks import Task, TaskType
 
@@ -57,10 +57,10 @@ def score_embeddings(
         )
     engine = engine or make_engine("local")
     scale = moments(embeddings.matrix) if protocol.recipe.standardize_embeddings else NEUTRAL
-    groups = list(_row_sets(tasks))
-    units = (_unit(embeddings, scale, group, protocol, phase_key) for group in groups)
+    row_sets = list(_row_sets(tasks))
+    units = (_unit(embeddings, scale, sharing, protocol, phase_key) for sharing in row_sets)
     fold_scores = engine.score_all(units, progress=progress)
-    scores = sorted(_task_scores(groups, fold_scores, protocol), key=lambda score: score.task)
+    scores = sorted(_task_scores(row_sets, fold_scores, protocol), key=lambda score: score.task)
     _check_failed_folds(scores, protocol)
     return Scorecard(
         tasks=tuple(scores),
@@ -81,45 +81,46 @@ def training_labels(labels: NDArray[np.float64], kind: TaskType, *, normalize: b
 
 
 def _row_sets(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Group tasks by row set, so that their rows are gathered once; groups are in the order of their first task's name."""
-    groups: dict[str, list[Task]] = {}
+    """Yield the tasks of each row set, whose rows are gathered once, in the order of their first task's name."""
+    sharing: dict[str, list[Task]] = {}
     for task in sorted(tasks, key=lambda task: task.name):
-        groups.setdefault(task.row_set, []).append(task)
-    yield from groups.values()
+        sharing.setdefault(task.row_set, []).append(task)
+    yield from sharing.values()
 
 
 def _unit(
     embeddings: Embeddings,
     scale: Moments,
-    group: list[Task],
+    sharing: list[Task],
     protocol: Protocol,
     phase_key: bytes,
 ) -> Unit:
     split_seeds, training_seeds = fold_seeds(
-        phase_key, group[0].row_set, protocol.folds, derivation=protocol.derivation
+        phase_key, sharing[0].row_set, protocol.folds, derivation=protocol.derivation
     )
     position = {identifier: row for row, identifier in enumerate(embeddings.ids)}
-    index = np.array([position[identifier] for identifier in group[0].ids], dtype=np.intp)
+    index = np.array([position[identifier] for identifier in sharing[0].ids], dtype=np.intp)
     normalize = protocol.recipe.normalize_labels
     return Unit(
         rows=gather(embeddings.matrix, index, scale),
-        targets=np.stack([training_labels(task.labels, task.type, normalize=normalize) for task in group]),
-        classification=np.array([task.type is TaskType.CLASSIFICATION for task in group]),
+        targets=np.stack([training_labels(task.labels, task.type, normalize=normalize) for task in sharing]),
+        classification=np.array([task.type is TaskType.CLASSIFICATION for task in sharing]),
         split_seeds=split_seeds,
         training_seeds=training_seeds,
         recipe=protocol.recipe,
+        groups=group_numbers(sharing[0].groups) if sharing[0].groups else None,
     )
 
 
 def _task_scores(
-    groups: Sequence[list[Task]], fold_scores: Iterable[NDArray[np.float64]], protocol: Protocol
+    row_sets: Sequence[list[Task]], fold_scores: Iterable[NDArray[np.float64]], protocol: Protocol
 ) -> Iterator[TaskScore]:
-    """Summarize each group as soon as it is scored; its tasks share the time since the previous group."""
+    """Summarize each row set as soon as it is scored; its tasks share the time since the previous one."""
     begun = time.perf_counter()
-    for group, folds in zip(groups, fold_scores, strict=True):
+    for sharing, folds in zip(row_sets, fold_scores, strict=True):
         ended = time.perf_counter()
-        seconds, begun = (ended - begun) / len(group), ended
-        yield from (_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(group))
+        seconds, begun = (ended - begun) / len(sharing), ended
+        yield from (_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(sharing))
 
 
 def _task_score(task: Task, folds: NDArray[np.float64], protocol: Protocol, seconds: float) -> TaskScore:

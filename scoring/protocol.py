@@ -8,12 +8,14 @@ library versions).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from scoring.documents import canonical
 
 # How seeds follow from the secret, see randomness/seeds.py; scores of another version get cells of their own.
 DERIVATION_VERSION = 1
+_GROUPED_DOMAIN = b"neuco-worker/row-set-with-groups"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,25 @@ def ids_hash(ids: tuple[str, ...]) -> str:
     Returns:
         SHA-256 in hex.
     """
+    return _framed_hash(sorted(identifier.encode() for identifier in ids))
+
+
+def row_set_hash(ids: tuple[str, ...], groups: tuple[str, ...] = ()) -> str:
+    """Hash the ids of a task, each with its group; without groups, this is :func:`ids_hash`.
+
+    Returns:
+        SHA-256 in hex.
+    """
+    if not groups:
+        return ids_hash(ids)
+    pairs = sorted(
+        (identifier.encode(), group.encode()) for identifier, group in zip(ids, groups, strict=True)
+    )
+    return _framed_hash([_GROUPED_DOMAIN, *(part for pair in pairs for part in pair)])
+
+
+def _framed_hash(parts: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
-    for encoded in sorted(identifier.encode() for identifier in ids):
-        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()

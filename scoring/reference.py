@@ -19,19 +19,18 @@ from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 from scoring.engines import Unit
 from scoring.metrics import best_score, f1, r2
 from scoring.protocol import Recipe
-from scoring.randomness import held_out
+from scoring.randomness import Splitter
 
 
 def fold_score(unit: Unit, task: int, fold: int) -> float:
     """Score one fold of one task: split the rows, train a linear probe on nine tenths, and test it on the rest after each epoch."""
-    samples = len(unit.rows)
-    order = np.random.RandomState(unit.split_seeds[fold]).permutation(samples)
-    tested = held_out(samples, unit.recipe.test_size)
+    splitter = Splitter(len(unit.rows), unit.recipe.test_size, unit.groups)
+    split = splitter.split(int(unit.split_seeds[fold]))
     torch.manual_seed(int(unit.training_seeds[fold]))
     return train_probe(
         TensorDataset(torch.tensor(unit.rows), torch.tensor(unit.targets[task])),
-        order[tested:].tolist(),
-        order[:tested].tolist(),
+        split.train.tolist(),
+        split.test.tolist(),
         classification=bool(unit.classification[task]),
         recipe=unit.recipe,
     )

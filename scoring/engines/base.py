@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.protocol import Recipe
+from scoring.randomness import Split, Splitter
 
 TOLERANCE = 2e-5
 """Largest difference between a fold's scores by two engines or on two kinds of processors, relative to max(1, |score|). F1 may differ by
@@ -31,6 +32,7 @@ class Unit:
         split_seeds: uint32, one per fold.
         training_seeds: uint32, one per fold.
         recipe: Hyper-parameters.
+        groups: int32 n, the number of each row's group; None if rows have no groups.
     """
 
     rows: NDArray[np.float32]
@@ -39,6 +41,12 @@ class Unit:
     split_seeds: NDArray[np.uint32]
     training_seeds: NDArray[np.uint32]
     recipe: Recipe
+    groups: NDArray[np.int32] | None = None
+
+    def splits(self) -> Iterator[Split]:
+        """Draw the split of each fold; with groups, the sizes of test parts differ."""
+        splitter = Splitter(len(self.rows), self.recipe.test_size, self.groups)
+        return (splitter.split(seed) for seed in self.split_seeds.tolist())
 
 
 def ignore(probes: int) -> None:

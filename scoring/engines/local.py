@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from scoring.engines.base import Engine, Unit, ignore
 from scoring.metrics import best_score
-from scoring.randomness import Splitter
+from scoring.randomness import Split
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -74,12 +74,12 @@ class _Job:
 
     Attributes:
         tasks: The one or two tasks that it trains.
-        split: Permutation of the rows, test part first.
+        split: The fold's split.
         stream: torch's generator at the start of the fold, consumed by the call.
     """
 
     tasks: slice
-    split: NDArray[np.int32]
+    split: Split
     stream: NDArray[np.uint32]
 
 
@@ -144,9 +144,7 @@ def _jobs(unit: Unit) -> Iterator[_Job]:
     """Yield the jobs fold by fold, with the tasks in pairs."""
     from scoring.randomness.fold_draws import STATE_SIZE, start
 
-    splitter = Splitter()
-    for split_seed, training_seed in zip(unit.split_seeds, unit.training_seeds, strict=True):
-        split = splitter.permutation(int(split_seed), len(unit.rows))
+    for split, training_seed in zip(unit.splits(), unit.training_seeds, strict=True):
         for task in range(0, len(unit.targets), 2):
             stream = np.empty(STATE_SIZE, dtype=np.uint32)
             start(stream, int(training_seed))

@@ -88,15 +88,14 @@ def warm() -> Warmth:
     samples, seeds = 20, np.array([1], dtype=np.uint32)
     rows = np.random.RandomState(0).standard_normal((samples, 4)).astype(np.float32)
     moments(rows)
-    LocalEngine(threads=1).score(
-        Unit(
-            rows=rows,
-            targets=(np.arange(3 * samples) % 2).reshape(3, samples).astype(np.float32),
-            classification=np.array([False, True, False]),
-            split_seeds=seeds,
-            training_seeds=seeds,
-            recipe=Recipe(epochs=1),
-        )
+    unit = Unit(
+        rows=rows,
+        targets=(np.arange(3 * samples) % 2).reshape(3, samples).astype(np.float32),
+        classification=np.array([False, True, False]),
+        split_seeds=seeds,
+        training_seeds=seeds,
+        recipe=Recipe(epochs=1),
     )
-    draw_folds(seeds, seeds, rows=samples, tested=2, dim=4, epochs=1)
+    LocalEngine(threads=1).score(unit)
+    draw_folds([*unit.splits()], seeds, dim=4, epochs=1)
     return Warmth(directory=DIRECTORY, seconds=time.perf_counter() - started)

@@ -10,7 +10,7 @@ engine is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scoring.engines.base import Engine, Unit, ignore
 from scoring.errors import OrganizerError
 from scoring.metrics import best_score, f1, r2
-from scoring.randomness import held_out
+from scoring.randomness import Split
 from scoring.randomness.fold_draws import FoldDraws, draw_folds
 
 
@@ -52,22 +52,29 @@ class TorchEngine(Engine):
     def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
         """See :meth:`scoring.engines.base.Engine.score`."""
         torch.set_num_threads(self._threads)
-        samples, dim = unit.rows.shape
-        chunks = []
-        for begin in range(0, len(unit.split_seeds), self._chunk):
+        splits = list(unit.splits())
+        scores = np.empty((len(splits), len(unit.targets)))
+        for folds in self._chunks(splits):
             draws = draw_folds(
-                unit.split_seeds[begin : begin + self._chunk],
-                unit.training_seeds[begin : begin + self._chunk],
-                rows=samples,
-                tested=held_out(samples, unit.recipe.test_size),
-                dim=dim,
+                [splits[fold] for fold in folds],
+                unit.training_seeds[folds],
+                dim=unit.rows.shape[1],
                 epochs=unit.recipe.epochs,
             )
             with torch.no_grad():
                 history = _train(unit, draws, torch.device(self._device))
-            chunks.append(np.apply_along_axis(best_score, 0, history))
-            progress(chunks[-1].size)
-        return np.concatenate(chunks).T
+            scores[folds] = np.apply_along_axis(best_score, 0, history)
+            progress(scores[folds].size)
+        return scores.T
+
+    def _chunks(self, splits: Sequence[Split]) -> Iterator[list[int]]:
+        """Yield the numbers of the folds that are trained together: their test parts have the same size."""
+        of_size: dict[int, list[int]] = {}
+        for fold, split in enumerate(splits):
+            of_size.setdefault(split.tested, []).append(fold)
+        for folds in of_size.values():
+            for begin in range(0, len(folds), self._chunk):
+                yield folds[begin : begin + self._chunk]
 
 
 def _train(unit: Unit, draws: FoldDraws, device: torch.device) -> NDArray[np.float64]:

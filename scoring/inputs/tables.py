@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.inputs.archives import Capped, open_zip
@@ -18,6 +18,7 @@ from scoring.inputs.lines import fields_of
 from scoring.inputs.matrix_builder import MatrixBuilder
 from scoring.inputs.sniffing import FileKind, refuse_folder, sniff, sniff_text
 from scoring.inputs.tabular import blocks, read_csv, read_header
+from scoring.printable import count_of
 
 HEAD_BYTES = 4096
 ANY_SIZE = 1 << 62
@@ -128,11 +129,20 @@ def open_text(file: BinaryIO, kind: FileKind, faults: Faults, *, max_expanded_by
     return source
 
 
-def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[tuple[int, str, str]]:
-    """Return line number, id and label of each row, both without spaces around them; ids are in the first column that has one of the names.
+class LabelRow(NamedTuple):
+    """A row of a label file: its line, id, label, and group, which is empty if the file has no column ``group``."""
+
+    line: int
+    identifier: str
+    label: Any
+    group: str = ""
+
+
+def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[LabelRow]:
+    """Return the rows of a label file, as text without spaces around it; ids are in the first column that has one of the names.
 
     Raises:
-        OrganizerError: If the file is not a table with the columns id and label.
+        OrganizerError: If the file is not a table with the columns id and label, or a row has no group but others have.
     """
     faults = Faults(columns="id and label")
     rows = []
@@ -144,11 +154,11 @@ def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[tupl
             header, first = read_header(stream, faults, most_columns=ANY_SIZE)
             names = [name.strip() for name in header]
             ids = [name for name in id_names if names.count(name) == 1]
-            if not ids or names.count("label") != 1:
+            if not ids or names.count("label") != 1 or names.count("group") > 1:
                 raise _refusal(
-                    f"{path} does not begin with a header that has one column id and one column label."
+                    f"{path} does not begin with a header that has one column id, one column label and at most one column group."
                 )
-            columns = names.index(ids[0]), names.index("label")
+            columns = [names.index(name) for name in (ids[0], "label", *({"group"} & {*names}))]
             for block in chain([first], stream):
                 last = block.line + block.lines - 1
                 for line, record in enumerate(io.BytesIO(block.text), start=block.line):
@@ -160,14 +170,21 @@ def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[tupl
                     elif fields and len(fields) != len(names):
                         faults.add("rows.ragged", f"line {line} has {len(fields):,}, expected {len(names):,}")
                     elif fields:
-                        identifier, label = (fields[column].strip() for column in columns)
-                        rows.append((line, identifier, label))
-                        if not identifier:
+                        row = LabelRow(line, *(fields[column].strip() for column in columns))
+                        rows.append(row)
+                        if not row.identifier:
                             faults.add("rows.no_id", f"line {line}")
             if faults:
                 raise Unreadable
     except (ParticipantError, InfrastructureError) as error:
         raise OrganizerError(f"{path}: {error.sentence}", cure=error.cure, code=error.code) from None
+    lacking = [row.line for row in rows if len(columns) > 2 and not row.group]
+    if lacking:
+        raise OrganizerError(
+            f"{path} has a column group, which is empty in {count_of(len(lacking), 'row')}, first on line {lacking[0]}.",
+            cure="Write the group of every sample, or remove the column.",
+            code="labels.no_group",
+        )
     return rows
 
 

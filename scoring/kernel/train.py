@@ -30,7 +30,7 @@ from scoring.kernel.layer import (
 from scoring.kernel.rows import padded
 from scoring.kernel.simd import LANES
 from scoring.protocol import Recipe
-from scoring.randomness import held_out
+from scoring.randomness import Split
 from scoring.randomness.fold_draws import shuffle, skip
 
 _r2_from_sums = compiled(metrics.r2_from_sums)
@@ -308,7 +308,6 @@ class FoldTrainer:
 
     def __init__(self, rows: NDArray[np.float32], recipe: Recipe) -> None:
         self.stop = np.zeros(1, dtype=np.uint8)  # any other value stops all folds
-        self.tested = held_out(len(rows), recipe.test_size)
         self._flat, self._width = padded(rows, LANES)
         self._dim = rows.shape[1]
         self._recipe = recipe
@@ -317,7 +316,7 @@ class FoldTrainer:
         self,
         targets: NDArray[np.float32],
         classification: NDArray[np.bool_],
-        split: NDArray[np.int32],
+        split: Split,
         stream: NDArray[np.uint32],
         *,
         losses: bool = False,
@@ -329,9 +328,9 @@ class FoldTrainer:
         history = np.empty((epochs, tasks))
         train_losses, test_losses = np.empty((epochs, noted)), np.empty((epochs, noted))
         kept = np.zeros((kept_tasks, self._width + LANES), dtype=np.float32)
-        predictions = np.zeros((kept_tasks, self.tested), dtype=np.float32)
+        predictions = np.zeros((kept_tasks, split.tested), dtype=np.float32)
         train_fold(
-            self._flat, self._width, self._dim, targets, classification, split, self.tested, stream,
+            self._flat, self._width, self._dim, targets, classification, split.order, split.tested, stream,
             epochs, self._recipe.batch_size, self._recipe.learning_rate, self.stop,
             history, train_losses, test_losses, kept, predictions,
         )  # fmt: skip

@@ -68,7 +68,7 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
                 rows=Rows(count=len(words), ids=words), table=_matrix(plain([*value.values()], "embeddings"))
             )
     if isinstance(value, pd.DataFrame):
-        table, rows = _without_ids(value, "embeddings", id_column)
+        table, rows = without_ids(value, "embeddings", id_column)
         return GivenEmbeddings(rows=rows, table=_numbers(table))
     if isinstance(value, pd.Series):
         return GivenEmbeddings(rows=rows_of_index(value.index, "embeddings"), table=_matrix(value))
@@ -95,7 +95,7 @@ def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
     if isinstance(labels, Mapping) and not set(labels).isdisjoint(id_names(id_column)):
         labels = pd.DataFrame({key: _column(column) for key, column in labels.items()})
     if isinstance(labels, pd.DataFrame):
-        table, rows = _without_ids(labels, "labels", id_column)
+        table, rows = without_ids(labels, "labels", id_column)
         for name in table if table.shape[1] > 1 else ():
             _check_counting(str(name), table[name])
         if [*table.columns] == ["0"]:
@@ -114,7 +114,7 @@ def _task(name: str, values: Any, id_column: str | None) -> GivenTask:
     if isinstance(values, Mapping):
         values = pd.Series([*values.values()], index=pd.Index([*values], dtype=object), dtype=object)
     if isinstance(values, pd.DataFrame):
-        values, rows = _without_ids(values, "labels", id_column)
+        values, rows = without_ids(values, "labels", id_column)
         return GivenTask(name=name, rows=rows, values=values)
     if isinstance(values, pd.Series):
         return GivenTask(name=name, rows=rows_of_index(values.index, "labels"), values=values)
@@ -134,8 +134,12 @@ def _column(values: Any) -> Any:
     return values.to_numpy() if isinstance(values, pd.Series) else values
 
 
-def _without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[pd.DataFrame, Rows]:
-    """Return the columns of a table except the one with ids, and the rows."""
+def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[pd.DataFrame, Rows]:
+    """Return the columns of a table except the one with ids, and the rows.
+
+    Raises:
+        WrongValue: If names are not clear.
+    """
     if table.columns.nlevels > 1:
         raise WrongValue(
             f"The columns of the {name} have {table.columns.nlevels} levels.",

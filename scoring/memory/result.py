@@ -15,7 +15,7 @@ import pandas as pd
 from scoring.errors import WrongValue, needs_extra
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.results import as_json, store_probes, summary_document, task_document, write_results
-from scoring.neuco_bench.run import RunReport
+from scoring.neuco_bench.run import RunReport, TaskReport
 
 FEWEST_FOLDS = 5  # for an interval
 
@@ -41,8 +41,8 @@ class Result:
         """Return a row per task: its type, samples, Q, mean score and standard deviation over the folds, and the scores of all folds.
 
         ``low`` and ``high`` are the ends of the 95 % interval of the mean score; like those of ``scoring.compare``, they reflect the random
-        splits, not new data, and are NaN with fewer than 5 folds. ``enough_steps`` is false if the probe trained for too few steps, so that
-        its score says little about the embeddings.
+        splits, not new data, and are NaN with fewer than 5 folds. Folds with the same test part, which few groups have, count once.
+        ``enough_steps`` is false if the probe trained for too few steps, so that its score says little about the embeddings.
         """
         rows = {
             task.data.name: {
@@ -58,7 +58,7 @@ class Result:
             }
             for task in self.report.tasks
             for scores in [[fold.score for fold in task.folds]]
-            for low, high in [interval(scores)]
+            for low, high in [interval(_of_test_parts(task))]
         }
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("task")
 
@@ -109,6 +109,14 @@ class Result:
         title = f"Mean Q {self.q:.3f}, mean score {self.report.overall_score:.4f}"
         remarks = [f"Note: {note}" for note in self.notes]
         return title, table, remarks + [f"Warning: {warning}" for warning in self.report.warnings]
+
+
+def _of_test_parts(task: TaskReport) -> list[float]:
+    """Return the mean score of the folds with each test part."""
+    parts: dict[bytes, list[float]] = {}
+    for fold in task.folds:
+        parts.setdefault(fold.test.tobytes(), []).append(fold.score)
+    return [float(np.mean(scores)) for scores in parts.values()]
 
 
 def interval(scores: list[float]) -> tuple[float, float]:

@@ -19,8 +19,9 @@ from rich.console import Console
 from scoring.documents import checked
 from scoring.errors import MissingFile, NeucoError, WrongType, WrongValue, python_errors
 from scoring.inputs.embeddings import without_suffix
-from scoring.memory.containers import is_dictionary, is_path
+from scoring.memory.containers import is_dictionary, is_path, plain
 from scoring.memory.given import GivenEmbeddings, GivenTask, given_embeddings, given_tasks, index_of
+from scoring.memory.groups import GivenGroups, given_groups, refuse_column, take_column, with_groups
 from scoring.memory.kinds import decide, split_name
 from scoring.memory.pairing import pair
 from scoring.memory.result import Result
@@ -52,6 +53,7 @@ def score(
     threads: int | None = None,
     progress: bool = True,
     id_column: str | None = None,
+    groups: Any = None,
     exclude: Iterable[Any] = (),
     task_filter: Sequence[str] | None = None,
     embedding_dim: int | None = None,
@@ -84,6 +86,8 @@ def score(
         threads: Folds trained at the same time; None takes all cores.
         progress: Whether progress is shown at a terminal or in a notebook.
         id_column: Name of the column with the ids, if it is not ``id``.
+        groups: The group of each sample, such as its tile or scene, if neighbours are alike: a group is in one part of a split, whole. An
+            array, a series, a dictionary of ids and groups, or the name of a column. Label files have them in their column ``group``.
         exclude: Ids to leave out.
         task_filter: Names of the tasks to score; None takes all.
         embedding_dim: Dimension to which narrower embeddings are padded with zeros.
@@ -119,7 +123,7 @@ def score(
     results = {}
     for name, given in named.items():
         with _told_of(name), python_errors():
-            material = _material(given, labels, settings, column, excluded)
+            material = _material(given, labels, settings, id_column=column, groups=groups, excluded=excluded)
             title = f"Scoring {name}".strip()
             with progress_bar(title, "folds", Console(stderr=True, quiet=not progress)) as advance:
                 report = score_run(material, settings, seed=seed, threads=threads, progress=advance)
@@ -221,16 +225,20 @@ def _material(
     embeddings: Any,
     labels: Any,
     settings: StandaloneSettings,
+    *,
     id_column: str | None,
+    groups: Any,
     excluded: frozenset[str],
 ) -> Material:
     """Read what the caller gave, and pair it."""
+    embeddings, labels, groups = _without_groups(embeddings, labels, groups, id_column)
     source = (
         _existing(embeddings, "embeddings")
         if is_path(embeddings)
         else given_embeddings(embeddings, id_column)
     )
     given = None if isinstance(source, Path) else source
+    sides = [] if given is None else [(given.rows, tuple(index_of(given.rows)))]
     if is_path(labels):
         read = read_annotations(_existing(labels, "labels"), id_column)
         notes: list[str] = []
@@ -238,7 +246,12 @@ def _material(
         if given is not None:
             _check_ids(given, read)
     else:
-        read, notes, paired = _labeled(given_tasks(labels, id_column), given)
+        tasks = given_tasks(labels, id_column)
+        read, notes, named = _labeled(tasks, given)
+        sides += [(task.rows, names) for task, names in zip(tasks, named, strict=True)]
+        paired = {name for names in named for name in names}
+    if groups is not None:
+        read = with_groups(read, groups, sides)
     chosen_tasks(read, settings)  # before much is read
     if isinstance(source, Path):
         return read_material(source, read, settings, excluded=excluded, id_column=id_column, notes=notes)
@@ -251,6 +264,30 @@ def _material(
         exclude=excluded | (paired - wanted),  # rows without a label are told as such
     )
     return join_material(read, found, settings, notes=notes, labeled="any task labels")
+
+
+def _without_groups(
+    embeddings: Any, labels: Any, groups: Any, id_column: str | None
+) -> tuple[Any, Any, GivenGroups | None]:
+    """Take groups that are a column out of its table."""
+    if groups is None:
+        refuse_column(labels)
+        return embeddings, labels, None
+    if not isinstance(groups, str):
+        return embeddings, labels, given_groups(groups)
+    found, tables = [], []
+    for value, name in ((embeddings, "embeddings"), (labels, "labels")):
+        table = value if is_path(value) or is_dictionary(value) else plain(value, name)
+        table, column = take_column(table, name, groups, id_column)
+        tables.append(table)
+        found += [column] if column else []
+    if len(found) != 1:
+        raise WrongValue(
+            f"{'Both tables have' if found else 'There is no table with'} a column {groups!r}.",
+            cure="Give the groups themselves: an array, a Series or a dictionary of ids and groups.",
+            code="score.groups",
+        )
+    return tables[0], tables[1], found[0]
 
 
 def _existing(path: str | PathLike[str], name: str) -> Path:
@@ -284,10 +321,10 @@ def _check_ids(given: GivenEmbeddings, labels: Labels) -> None:
 
 def _labeled(
     tasks: Sequence[GivenTask], embeddings: GivenEmbeddings | None
-) -> tuple[Labels, list[str], set[str]]:
-    """Pair the labels of all tasks with embeddings, and decide what is predicted; return labels, notes, and the ids of all rows."""
+) -> tuple[Labels, list[str], list[tuple[str, ...]]]:
+    """Pair the labels of all tasks with embeddings, and decide what is predicted; return labels, notes, and the ids of each task's rows."""
     names = None if embeddings is None else [*index_of(embeddings.rows)]
-    done, warned, notes, paired = [], [], [], set[str]()
+    done, warned, notes, named = [], [], [], list[tuple[str, ...]]()
     for task in tasks:
         name, declared = split_name(task.name)
         if not name.strip() or name in {".", ".."} or any(sign in name for sign in "/\\\0"):
@@ -311,7 +348,7 @@ def _labeled(
                 names[row] if row >= 0 else task.rows.ids[place]  # type: ignore[index]
                 for place, row in enumerate(rows.tolist())
             )
-        paired.update(ids)
+        named.append(ids)
         kind, labeled = decide(name, task.values, declared)
         notes += [kind.note] if kind.note else []
         ids = tuple(identifier for identifier, is_labeled in zip(ids, labeled, strict=True) if is_labeled)
@@ -324,7 +361,7 @@ def _labeled(
             f"Two tasks are called {repeated[0]}.", cure="Give each a name of its own.", code="score.task"
         )
     ordered = tuple(sorted(done, key=lambda task: task.name))
-    return Labels(tasks=ordered, packages=(), warnings=tuple(warned)), notes, paired
+    return Labels(tasks=ordered, packages=(), warnings=tuple(warned)), notes, named
 
 
 def _remarks(name: str, ids: Sequence[str], *, missing: int) -> list[str]:

@@ -20,7 +20,7 @@ from scoring.inputs.faults import ID_NAMES
 from scoring.inputs.lines import MISSING, NUMBER
 from scoring.inputs.tables import read_label_rows
 from scoring.printable import count_of, name_some
-from scoring.tasks import TaskType, is_package
+from scoring.tasks import TaskType, check_groups, is_package
 from scoring.tasks.packages import TaskPackage, read_package
 
 KINDS = {
@@ -46,6 +46,7 @@ class LabeledTask:
         labels: float64 n for a regression and for two classes, int64 n (class numbers) for several classes, n x C zeros and ones for
             several labels.
         classes: Names of the C classes or labels, sorted.
+        groups: The group of each row, of which all are in the same part of a split; empty if rows have no groups.
     """
 
     name: str
@@ -53,6 +54,7 @@ class LabeledTask:
     ids: tuple[str, ...]
     labels: NDArray[Any]
     classes: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,6 +96,8 @@ def read_annotations(path: Path, id_column: str | None = None) -> Labels:
             code="standalone.duplicate_task",
         )
     content = [read_labels(file, name, kind, id_column) for name, kind, file in sorted(sources)]
+    of_files = zip(sorted(sources), content, strict=True)
+    check_groups(((file, task.ids, task.groups) for (_, _, file), (task, _) in of_files), id_names(id_column))
     return Labels(
         tasks=tuple(task for task, _ in content),
         packages=packages,
@@ -132,12 +136,10 @@ def read_labels(
             cure=f"Use one of: {', '.join(KINDS)}.",
             code="standalone.bad_type",
         )
-    rows = [
-        (without_suffix(identifier), label)
-        for _, identifier, label in read_label_rows(path, id_names(id_column))
-    ]
-    labeled = [row for row in rows if kind is TaskType.MULTILABEL or row[1].casefold() not in MISSING]
-    ids, texts = tuple(identifier for identifier, _ in labeled), [text for _, text in labeled]
+    rows = read_label_rows(path, id_names(id_column))
+    labeled = [row for row in rows if kind is TaskType.MULTILABEL or row.label.casefold() not in MISSING]
+    ids, texts = tuple(without_suffix(row.identifier) for row in labeled), [row.label for row in labeled]
+    groups = tuple(row.group for row in labeled if row.group)
     warnings = []
     if missing := len(rows) - len(labeled):
         warnings.append(
@@ -154,7 +156,8 @@ def read_labels(
             code="standalone.not_classes",
         )
     labels, classes = _encoded(texts, kind, name)
-    return LabeledTask(name=name, kind=kind, ids=ids, labels=labels, classes=classes), tuple(warnings)
+    task = LabeledTask(name=name, kind=kind, ids=ids, labels=labels, classes=classes, groups=groups)
+    return task, tuple(warnings)
 
 
 def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any], tuple[str, ...]]:

@@ -23,7 +23,8 @@ from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings
 from scoring.printable import count_of, name_some
 from scoring.probes.measures import measures
 from scoring.probes.probe import TEST_SIZE, FoldResult, ProbeInput, make_probe
-from scoring.tasks import MINIMUM_ROWS, TaskType
+from scoring.randomness import group_numbers
+from scoring.tasks import MINIMUM_ROWS, TaskType, check_sizes
 from scoring.tasks.packages import TaskPackage
 from scoring.training_length import TrainingLength, training_length
 
@@ -242,16 +243,16 @@ def score_run(
     if scale is not NEUTRAL:
         warnings.extend(_dominant(material.embeddings, scale))
     is_judged = settings.probe_type == "linear" and scale is not NEUTRAL
-    for group in _probe_inputs(tasks, joined, matrix, scale, grouped=probe.shares_folds):
+    for sharing in _probe_inputs(joined, matrix, scale, together=probe.shares_folds):
         begun = time.perf_counter()
         trained = probe.train(
-            *group,
+            *sharing,
             folds=settings.k_folds,
             details=settings.enable_plots,
             progress=lambda finished: progress(finished, len(joined) * settings.k_folds),
         )
-        seconds = (time.perf_counter() - begun) / len(group)
-        for data, results in zip(group, trained, strict=True):
+        seconds = (time.perf_counter() - begun) / len(sharing)
+        for data, results in zip(sharing, trained, strict=True):
             layers = None if probe.hidden is None else (matrix.shape[1], *probe.hidden, data.outputs)
             cost = complexity(matrix, layers, seconds / settings.k_folds)
             used = probe.hyperparameters(results)
@@ -259,7 +260,7 @@ def score_run(
     names = [task.name for task in tasks]
     reports.sort(key=lambda report: names.index(report.data.name))
     for report in reports:
-        warnings.extend(_remarks(report))
+        warnings.extend([*_remarks(report), *_few_groups(report)])
     warnings.extend(_short(reports))
     return RunReport(
         tasks=tuple(reports),
@@ -270,39 +271,49 @@ def score_run(
         warnings=tuple(warnings),
         packages=material.packages,
         scale=scale,
-        notes=material.notes,
+        notes=(*material.notes, *_of_groups(reports)),
     )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Joined:
+    """A task's samples with an embedding: their rows in the matrix, targets, and group numbers, if they have groups."""
+
+    task: LabeledTask
+    index: NDArray[np.intp]
+    targets: NDArray[Any]
+    groups: NDArray[np.int32] | None
+
+    @property
+    def samples(self) -> bytes:
+        """Equal for tasks with the same rows and splits."""
+        return self.index.tobytes() + (b"" if self.groups is None else b" " + self.groups.tobytes())
+
+
 def _probe_inputs(
-    tasks: Sequence[LabeledTask],
-    joined: Sequence[tuple[NDArray[np.intp], NDArray[Any]]],
-    matrix: NDArray[np.float32],
-    scale: Moments,
-    *,
-    grouped: bool,
+    joined: Sequence[_Joined], matrix: NDArray[np.float32], scale: Moments, *, together: bool
 ) -> Iterator[list[ProbeInput]]:
-    """Yield the inputs of one task after the other, or if ``grouped``, of all tasks with the same samples.
+    """Yield the inputs of one task after the other, or ``together``, of all tasks with the same samples.
 
     Consecutive tasks with the same samples share their rows.
     """
-    groups: dict[bytes | int, list[int]] = {}
-    for place, (index, _) in enumerate(joined):
-        groups.setdefault(index.tobytes() if grouped else place, []).append(place)
+    sharing: dict[bytes | int, list[_Joined]] = {}
+    for place, each in enumerate(joined):
+        sharing.setdefault(each.samples if together else place, []).append(each)
     last, rows = np.empty(0, dtype=np.intp), matrix[:0]
-    for places in groups.values():
-        index, _ = joined[places[0]]
-        if not np.array_equal(last, index):
-            last, rows = index, gather(matrix, index, scale)
+    for tasks in sharing.values():
+        if not np.array_equal(last, tasks[0].index):
+            last, rows = tasks[0].index, gather(matrix, tasks[0].index, scale)
         yield [
             ProbeInput(
-                name=tasks[place].name,
-                kind=tasks[place].kind,
+                name=each.task.name,
+                kind=each.task.kind,
                 rows=rows,
-                targets=joined[place][1],
-                classes=tasks[place].classes,
+                targets=each.targets,
+                classes=each.task.classes,
+                groups=each.groups,
             )
-            for place in places
+            for each in tasks
         ]
 
 
@@ -344,13 +355,17 @@ def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
         )
 
 
-def _join(
-    task: LabeledTask, rows: Mapping[str, int], *, normalize: bool
-) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the rows of a task's embeddings, and the targets, in the order of the label file, without ids that have no embedding."""
+def _join(task: LabeledTask, rows: Mapping[str, int], *, normalize: bool) -> _Joined:
+    """Return a task's samples in the order of the label file, without ids that have no embedding."""
     labeled = [place for place, identifier in enumerate(task.ids) if identifier in rows]
-    index = np.array([rows[task.ids[place]] for place in labeled], dtype=np.intp)
-    return index, _targets(task, task.labels[labeled], normalize=normalize)
+    groups = [task.groups[place] for place in labeled] if task.groups else []
+    check_sizes(groups, f"The task {task.name}")
+    return _Joined(
+        task=task,
+        index=np.array([rows[task.ids[place]] for place in labeled], dtype=np.intp),
+        targets=_targets(task, task.labels[labeled], normalize=normalize),
+        groups=group_numbers(groups) if groups else None,
+    )
 
 
 def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDArray[Any]:
@@ -412,6 +427,27 @@ def _short(reports: Sequence[TaskReport]) -> Iterator[str]:
         yield (
             f"{names}: probes train for too few steps to learn much, so these scores say little about the embeddings. Those of"
             f" {worst.name} train for {length.reason}. Set epochs to {length.epochs} or more{also}."
+        )
+
+
+def _of_groups(reports: Sequence[TaskReport]) -> Iterator[str]:
+    """Say that splits keep groups together, and of how many groups."""
+    names: dict[int, list[str]] = {}
+    for report in reports:
+        if report.data.groups is not None:
+            names.setdefault(int(report.data.groups.max()) + 1, []).append(report.data.name)
+    for groups, tasks in names.items():
+        yield f"{name_some(tasks, 3)}: each of {groups} groups is in one part of a split, whole."
+
+
+def _few_groups(report: TaskReport) -> Iterator[str]:
+    """Warn of groups that are too few for different folds."""
+    groups = 0 if report.data.groups is None else int(report.data.groups.max()) + 1
+    if 0 < groups < 2 / TEST_SIZE:
+        different = len({fold.test.tobytes() for fold in report.folds})
+        yield (
+            f"{report.data.name}: there are only {groups} groups, so {count_of(len(report.folds), 'fold')} have"
+            f" {count_of(different, 'different test part')}."
         )
 
 

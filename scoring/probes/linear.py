@@ -105,8 +105,7 @@ class LinearProbe(Probe):
             skip(self._stream, draws)
 
         def fit(fold: Fold) -> list[FoldResult]:
-            split, stream = np.concatenate([fold.test, fold.train]), streams[fold.number]
-            trace = trainer.train(targets, kinds, split, stream, losses=details, best_state=True)
+            trace = trainer.train(targets, kinds, fold, streams[fold.number], losses=details, best_state=True)
             trained = fold.train if details else fold.train[:0]
             # Without @, because OpenBLAS's AVX-512 kernel for five columns can raise FE_INVALID over values outside the matrix.
             fitted = np.einsum("nd,d->n", data.rows[trained], trace.weights[0], dtype=np.float64)

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from scoring.documents import checked
 from scoring.engines import available_cores, ignore, train_in_order
 from scoring.errors import needs_extra
-from scoring.randomness import held_out
+from scoring.randomness import Split, Splitter
 from scoring.tasks import TaskType
 
 TEST_SIZE = 0.1  # NeuCo-Bench's value, for every probe
@@ -40,6 +40,7 @@ class ProbeInput:
         targets: float32 n for regression (normalized, if so configured) and binary classification (0 and 1), int64 n (class numbers) for
             several classes, float32 n x C (0 and 1) for several labels.
         classes: Names of the C classes or labels; empty for a regression.
+        groups: int32 n, the number of each row's group; None if rows have no groups.
     """
 
     name: str
@@ -47,6 +48,7 @@ class ProbeInput:
     rows: NDArray[np.float32]
     targets: NDArray[Any]
     classes: tuple[str, ...] = ()
+    groups: NDArray[np.int32] | None = None
 
     @property
     def outputs(self) -> int:
@@ -66,12 +68,10 @@ class ProbeInput:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Fold:
-    """One random split: row numbers of the training part and of the test part."""
+class Fold(Split):
+    """One random split, and its number."""
 
     number: int
-    train: NDArray[np.int32]
-    test: NDArray[np.int32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -162,7 +162,7 @@ class Probe(ABC):
         with self.fitter(tasks, folds, details=details) as fit:
             results = train_in_order(
                 fit,
-                splits(len(tasks[0].rows), folds, self.seed),
+                splits(tasks[0], folds, self.seed),
                 threads=self.threads,
                 stop=self.stop,
                 finished=lambda done: progress(len(done)),
@@ -191,9 +191,8 @@ def make_probe(name: str, params: Mapping[str, Any], *, seed: int = 42, threads:
         return probe_class(name)(params, seed=seed, threads=threads)
 
 
-def splits(rows: int, folds: int, seed: int) -> Iterator[Fold]:
-    """Yield the splits of ``ShuffleSplit(folds, test_size=0.1, random_state=seed)``: the first tenth of a permutation is the test part."""
-    generator, tested = np.random.RandomState(seed), held_out(rows, TEST_SIZE)
-    for number in range(folds):
-        order = generator.permutation(rows).astype(np.int32)
-        yield Fold(number=number, train=order[tested:], test=order[:tested])
+def splits(data: ProbeInput, folds: int, seed: int) -> Iterator[Fold]:
+    """Yield the splits of a task; without groups, those of ``ShuffleSplit(folds, test_size=0.1, random_state=seed)``."""
+    splitter = Splitter(len(data.rows), TEST_SIZE, data.groups)
+    for number, split in enumerate(splitter.splits(seed, folds)):
+        yield Fold(number=number, order=split.order, tested=split.tested)

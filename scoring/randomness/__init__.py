@@ -3,12 +3,22 @@
 torch's random stream and the draws of whole folds (``fold_draws``) are compiled.
 """
 
-from scoring.randomness.seeds import Splitter, fold_seeds, held_out, phase_key, secret_commitment
+from scoring.randomness.seeds import (
+    Split,
+    Splitter,
+    fold_seeds,
+    group_numbers,
+    held_out,
+    phase_key,
+    secret_commitment,
+)
 
 __all__ = [
+    "Split",
     "Splitter",
     "fold_draws",
     "fold_seeds",
+    "group_numbers",
     "held_out",
     "phase_key",
     "secret_commitment",

@@ -9,13 +9,14 @@ An engine that trains many folds at once takes its random numbers from here. The
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoring.jit import compiled
-from scoring.randomness.seeds import Splitter
+from scoring.randomness.seeds import Split
 
 WORDS = 624
 STATE_SIZE = WORDS + 1
@@ -106,36 +107,25 @@ class FoldDraws:
 
 
 def draw_folds(
-    split_seeds: NDArray[np.uint32],
-    training_seeds: NDArray[np.uint32],
-    *,
-    rows: int,
-    tested: int,
-    dim: int,
-    epochs: int,
+    splits: Sequence[Split], training_seeds: NDArray[np.uint32], *, dim: int, epochs: int
 ) -> FoldDraws:
-    """Draw folds from their seeds.
+    """Draw folds from their training seeds.
 
     Args:
-        split_seeds: F seeds.
+        splits: F splits of the same rows, all with test parts of the same size.
         training_seeds: F seeds.
-        rows: Number n of rows.
-        tested: Number t of rows that are held out.
         dim: Dimension N of the embeddings.
         epochs: Number E of epochs.
     """
-    folds = len(split_seeds)
-    splitter = Splitter()
-    splits = np.empty((folds, rows), dtype=np.int32)
-    for fold, seed in enumerate(split_seeds.tolist()):
-        splits[fold] = splitter.permutation(seed, rows)
+    folds = len(splits)
+    orders, tested = np.stack([split.order for split in splits]), splits[0].tested
     draws = FoldDraws(
-        tests=splits[:, :tested],
+        tests=orders[:, :tested],
         weights=np.empty((folds, dim + 1), dtype=np.float32),
-        orders=np.empty((folds, epochs, rows - tested), dtype=np.int32),
+        orders=np.empty((folds, epochs, orders.shape[1] - tested), dtype=np.int32),
     )
     for fold, seed in enumerate(training_seeds.tolist()):
-        _draw_fold(seed, splits[fold], tested, draws.weights[fold], draws.orders[fold])
+        _draw_fold(seed, orders[fold], tested, draws.weights[fold], draws.orders[fold])
     return draws
 
 

@@ -4,7 +4,8 @@ The secret gives one key per phase; the key gives two 32-bit seeds per (row set,
 the same ids share their splits, and without the secret no split can be predicted. Inputs are domain-separated and length-prefixed, so that
 no two uses of the key hash the same bytes. Test vectors are in ``docs/protocol.md``.
 
-A split is a permutation of the rows: the first ``held_out(n, test_size)`` are the test part, the others the training part.
+A split is a permutation of the rows: the first ``held_out(n, test_size)`` are the test part, the others the training part. If samples have
+groups, the groups are permuted instead, and whole groups are the test part.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,13 +79,79 @@ def held_out(rows: int, test_size: float) -> int:
     return math.ceil(test_size * rows)
 
 
-class Splitter:
-    """Makes splits from seeds; keeps one generator, because making one costs more than seeding it."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Split:
+    """A split of n rows.
 
-    def __init__(self) -> None:
+    Attributes:
+        order: int32 n, a permutation of the rows, those of the test part first.
+        tested: Number of test rows.
+    """
+
+    order: NDArray[np.int32]
+    tested: int
+
+    @property
+    def test(self) -> NDArray[np.int32]:
+        """The rows of the test part."""
+        return self.order[: self.tested]
+
+    @property
+    def train(self) -> NDArray[np.int32]:
+        """The rows of the training part."""
+        return self.order[self.tested :]
+
+
+class Splitter:
+    """Makes the splits of one row set from seeds; keeps one generator, because making one costs more than seeding it.
+
+    Args:
+        rows: Number n of rows.
+        test_size: Share of the test part.
+        groups: int32 n, the number of each row's group, see :func:`group_numbers`; None if rows have no groups.
+    """
+
+    def __init__(self, rows: int, test_size: float, groups: NDArray[np.int32] | None = None) -> None:
+        self._rows, self._test_size, self._groups = rows, test_size, groups
+        self._sizes = [] if groups is None else np.bincount(groups).tolist()
         self._generator = np.random.RandomState()
 
-    def permutation(self, seed: int, rows: int) -> NDArray[np.int32]:
-        """Permute the rows as ``ShuffleSplit(random_state=seed)`` does for its first split."""
+    def split(self, seed: int) -> Split:
+        """Draw the split of a seed; without groups, the first of ``ShuffleSplit(test_size=test_size, random_state=seed)``."""
         self._generator.seed(seed)
-        return self._generator.permutation(rows).astype(np.int32)
+        return self._next()
+
+    def splits(self, seed: int, folds: int) -> Iterator[Split]:
+        """Draw several splits from one seed; without groups, those of ``ShuffleSplit(folds, test_size, random_state=seed)``."""
+        self._generator.seed(seed)
+        return (self._next() for _ in range(folds))
+
+    def _next(self) -> Split:
+        if self._groups is None:
+            order = self._generator.permutation(self._rows).astype(np.int32)
+            return Split(order=order, tested=held_out(self._rows, self._test_size))
+        drawn = self._generator.permutation(len(self._sizes)).tolist()
+        tested = _test_groups(drawn, self._sizes, self._test_size * self._rows)
+        is_test = np.isin(self._groups, tested)
+        order = np.argsort(~is_test, kind="stable").astype(np.int32)
+        return Split(order=order, tested=int(is_test.sum()))
+
+
+def _test_groups(drawn: Sequence[int], sizes: Sequence[int], wanted: float) -> list[int]:
+    """Return the groups of the test part: in the drawn order, each that brings the number of its rows nearer to the one wanted.
+
+    If none does, it is the first of the smallest.
+    """
+    chosen, rows = [], 0
+    for group in drawn:
+        if abs(rows + sizes[group] - wanted) < abs(rows - wanted):
+            chosen.append(group)
+            rows += sizes[group]
+    return chosen or [min(drawn, key=lambda group: sizes[group])]
+
+
+def group_numbers(names: Sequence[str]) -> NDArray[np.int32]:
+    """Number the groups of rows from 0 in the order of their names' UTF-8 bytes."""
+    ordered = sorted(set(names), key=str.encode)
+    number = {name: place for place, name in enumerate(ordered)}
+    return np.array([number[name] for name in names], dtype=np.int32)

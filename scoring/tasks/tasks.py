@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,13 +16,16 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
+from scoring.inputs.faults import ID_NAMES
 from scoring.inputs.lines import NUMBER
-from scoring.inputs.tables import read_label_rows
+from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of
-from scoring.protocol import ids_hash
+from scoring.protocol import row_set_hash
 from scoring.tasks.packages import NAME, is_package, read_package
 
 MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
+MINIMUM_GROUPS = 5
+USUAL_TEST_SIZE = 0.1
 SHOWN = 3
 HASH_DOMAIN = b"neuco-worker task 1\0"
 IGNORED = re.compile(r"\.|readme", re.IGNORECASE)  # dotfiles and a README may lie next to the labels
@@ -54,8 +58,9 @@ class Task:
         ids: Labeled ids, sorted by their UTF-8 bytes.
         labels: float64, one per id; 0 and 1 for classification.
         version: SHA-256 (hex), see :func:`task_version`.
-        row_set: :func:`scoring.protocol.ids_hash` of the ids; tasks with equal row sets share splits.
+        row_set: :func:`scoring.protocol.row_set_hash` of ids and groups; tasks with equal row sets share splits.
         package: Version number of its package; 1 for a label file.
+        groups: The group of each id, of which all are in the same part of a split; empty if samples have no groups.
     """
 
     name: str
@@ -65,10 +70,18 @@ class Task:
     version: str
     row_set: str
     package: int = 1
+    groups: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def rows(self) -> Iterator[LabelRow]:
+        """The rows of a label file of this task, after its header."""
+        groups = self.groups or ("",) * len(self.ids)
+        for line, row in enumerate(zip(self.ids, self.labels.tolist(), groups, strict=True), 2):
+            yield LabelRow(line, *row)
 
     def of_package(self, number: int) -> Task:
         """Return the task as that of a package with a version number."""
-        version = task_version(self.type, self.ids, self.labels, number)
+        version = task_version(self.type, self.ids, self.labels, self.groups, package=number)
         return replace(self, version=version, package=number)
 
 
@@ -79,7 +92,12 @@ def load_tasks(folder: Path, public_ids: Collection[str]) -> tuple[Task, ...]:
         OrganizerError: If the folder or one of its tasks cannot be used; the message names the file and the first faulty rows.
     """
     id_set = frozenset(public_ids)
-    return tuple(load_task(source, id_set) for source in task_sources(folder))
+    sources = task_sources(folder)
+    tasks = tuple(load_task(source, id_set) for source in sources)
+    check_groups(
+        (_label_file(source), task.ids, task.groups) for source, task in zip(sources, tasks, strict=True)
+    )
+    return tasks
 
 
 def task_sources(folder: Path) -> tuple[Path, ...]:
@@ -132,22 +150,26 @@ def load_task(source: Path, public_ids: Collection[str]) -> Task:
     return task.of_package(package.version)
 
 
+def _label_file(source: Path) -> Path:
+    return read_package(source).labels if source.is_dir() else source
+
+
 def make_task(
-    name: str, kind: TaskType, rows: list[tuple[int, str, float]], public_ids: frozenset[str], *, source: str
+    name: str, kind: TaskType, rows: Iterable[LabelRow], public_ids: frozenset[str], *, source: str
 ) -> Task:
     """Check labels and bring them into canonical form.
 
     Args:
         name: Task identifier.
         kind: Task type.
-        rows: Line number, id and label of each row, in any order.
+        rows: The rows, with labels as numbers, in any order.
         public_ids: The ids that may have labels.
         source: Name of the source in error messages.
 
     Raises:
-        OrganizerError: If ids are unknown or duplicate, or the labels cannot be scored.
+        OrganizerError: If ids are unknown or duplicate, or labels or groups cannot be used.
     """
-    rows = [(line, without_suffix(identifier), label) for line, identifier, label in rows]
+    rows = [row._replace(identifier=without_suffix(row.identifier)) for row in rows]
     _check_ids(rows, public_ids, source)
     if len(rows) < MINIMUM_ROWS:
         raise OrganizerError(
@@ -155,18 +177,69 @@ def make_task(
             cure="Label more samples, or remove the task.",
             code="tasks.too_few_rows",
         )
-    ordered = sorted(((identifier, label) for _, identifier, label in rows), key=lambda row: row[0].encode())
-    labels = np.array([label for _, label in ordered], dtype=np.float64) + 0.0  # no negative zeros
+    ordered = sorted(rows, key=lambda row: row.identifier.encode())
+    labels = np.array([row.label for row in ordered], dtype=np.float64) + 0.0  # no negative zeros
     labels = _binary(labels, rows, source) if kind is TaskType.CLASSIFICATION else _varied(labels, source)
-    ids = tuple(identifier for identifier, _ in ordered)
+    ids = tuple(row.identifier for row in ordered)
+    groups = tuple(row.group for row in ordered if row.group)
+    check_sizes(groups, source)
     return Task(
         name=name,
         type=kind,
         ids=ids,
         labels=labels,
-        version=task_version(kind, ids, labels),
-        row_set=ids_hash(ids),
+        version=task_version(kind, ids, labels, groups),
+        row_set=row_set_hash(ids, groups),
+        groups=groups,
     )
+
+
+def check_sizes(groups: Sequence[str], source: str) -> None:
+    """Check that groups allow splits with enough samples in each test part; no groups are right, too.
+
+    Raises:
+        OrganizerError: If there are too few, or a single sample could be a test part.
+    """
+    sizes = sorted(Counter(groups).values())
+    if groups and len(sizes) < MINIMUM_GROUPS:
+        raise OrganizerError(
+            f"{source} has {count_of(len(sizes), 'group')}, but at least {MINIMUM_GROUPS} are needed.",
+            cure="Make smaller groups, or remove the column group.",
+            code="tasks.too_few_groups",
+        )
+    # After the single sample, a group joins it only if it has less than twice what is missing.
+    if groups and sizes[0] == 1 and sizes[1] >= 2 * (USUAL_TEST_SIZE * len(groups) - 1):
+        raise OrganizerError(
+            f"{source} has a group of one sample, and all others are so large that this sample would be a test part alone.",
+            cure="Put the sample into another group, or make smaller groups.",
+            code="tasks.single_sample",
+        )
+
+
+def check_groups(
+    tasks: Iterable[tuple[Path, Sequence[str], Sequence[str]]], id_names: Sequence[str] = ID_NAMES
+) -> None:
+    """Check that tasks on the same ids have the same groups; each is given by its label file, its ids and their groups.
+
+    Raises:
+        OrganizerError: If two differ; the message names both files, and the first line, but no group, because groups are secret.
+    """
+    seen: dict[frozenset[str], tuple[Path, dict[str, str]]] = {}
+    for source, ids, groups in tasks:
+        of_id = dict(zip(ids, groups or ("",) * len(ids), strict=True))
+        other, known = seen.setdefault(frozenset(of_id), (source, of_id))
+        if of_id == known:
+            continue
+        line = next(
+            row.line
+            for row in read_label_rows(source, id_names)
+            if known.get(without_suffix(row.identifier), "") != row.group
+        )
+        raise OrganizerError(
+            f"{source} and {other} label the same samples, but have different groups, first on line {line} of {source}.",
+            cure="Write the same groups into the column group of both files, or leave it out of both.",
+            code="tasks.different_groups",
+        )
 
 
 def _name_and_type(path: Path) -> tuple[str, TaskType]:
@@ -197,18 +270,18 @@ def _type(kind: str, path: Path) -> TaskType:
     return TaskType(kind.lower())
 
 
-def label_rows(path: Path) -> list[tuple[int, str, float]]:
-    """Read a label file: line number, id and label of each row. No error quotes a label, because the labels are secret.
+def label_rows(path: Path) -> list[LabelRow]:
+    """Read a label file, with labels as numbers. No error quotes a label, because the labels are secret.
 
     Raises:
         OrganizerError: If it cannot be read or a row is not an id and a finite number.
     """
     faults, rows = [], []
-    for line, identifier, text in read_label_rows(path):
-        label = float(text) if NUMBER.match(text) else math.nan
-        rows.append((line, identifier, label))
+    for row in read_label_rows(path):
+        label = float(row.label) if NUMBER.match(row.label) else math.nan
+        rows.append(row._replace(label=label))
         if not math.isfinite(label):
-            faults.append(f"line {line} (id {identifier})")
+            faults.append(f"line {row.line} (id {row.identifier})")
     if faults:
         raise OrganizerError(
             f"{path} has {count_of(len(faults), 'row')} whose label is not a finite number: {'; '.join(faults[:SHOWN])}.",
@@ -219,8 +292,8 @@ def label_rows(path: Path) -> list[tuple[int, str, float]]:
     return rows
 
 
-def _check_ids(rows: list[tuple[int, str, float]], public_ids: frozenset[str], source: str) -> None:
-    unknown = [f"{identifier} on line {line}" for line, identifier, _ in rows if identifier not in public_ids]
+def _check_ids(rows: Sequence[LabelRow], public_ids: frozenset[str], source: str) -> None:
+    unknown = [f"{row.identifier} on line {row.line}" for row in rows if row.identifier not in public_ids]
     if unknown:
         raise OrganizerError(
             f"{source} labels {count_of(len(unknown), 'id that is', 'ids that are')} not in the public id list:"
@@ -231,7 +304,7 @@ def _check_ids(rows: list[tuple[int, str, float]], public_ids: frozenset[str], s
     first: dict[str, int] = {}
     again = [
         f"{identifier} on lines {first[identifier]} and {line}"
-        for line, identifier, _ in rows
+        for line, identifier, *_ in rows
         if first.setdefault(identifier, line) != line
     ]
     if again:
@@ -252,13 +325,11 @@ def _varied(labels: NDArray[np.float64], source: str) -> NDArray[np.float64]:
     return labels
 
 
-def _binary(
-    labels: NDArray[np.float64], rows: list[tuple[int, str, float]], source: str
-) -> NDArray[np.float64]:
+def _binary(labels: NDArray[np.float64], rows: Sequence[LabelRow], source: str) -> NDArray[np.float64]:
     values = set(labels.tolist())
     pair = (-1.0, 1.0) if -1.0 in values else (0.0, 1.0)
     if not values <= set(pair):
-        odd = [f"line {line}" for line, _, label in rows if label not in pair]
+        odd = [f"line {row.line}" for row in rows if row.label not in pair]
         raise OrganizerError(
             f"{source} is a classification task with labels other than 0 and 1 (or -1 and 1): {', '.join(odd[:SHOWN])}.",
             cure="Use two classes 0 and 1, or name the file <task>__regr.csv if it is a regression. Split a task of several classes into"
@@ -274,8 +345,15 @@ def _binary(
     return np.where(labels == 1.0, 1.0, 0.0)
 
 
-def task_version(kind: TaskType, ids: Sequence[str], labels: NDArray[np.float64], package: int = 1) -> str:
-    """Hash a task's type and its (id, label) rows, sorted by id, and the version number of its package if that is not 1.
+def task_version(
+    kind: TaskType,
+    ids: Sequence[str],
+    labels: NDArray[np.float64],
+    groups: Sequence[str] = (),
+    *,
+    package: int = 1,
+) -> str:
+    """Hash a task's type and its (id, label) rows, sorted by id; their groups, if any; and the version of its package if that is not 1.
 
     The formatting of the file does not matter.
     """
@@ -284,7 +362,10 @@ def task_version(kind: TaskType, ids: Sequence[str], labels: NDArray[np.float64]
         encoded = identifier.encode()
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
     digest.update(labels.astype(">f8").tobytes())
-    rows = digest.hexdigest()
+    version = digest.hexdigest()
+    if groups:
+        rows = row_set_hash(tuple(ids), tuple(groups))
+        version = hashlib.sha256(f"neuco-worker groups 1\0{rows}\0{version}".encode()).hexdigest()
     if package == 1:
-        return rows
-    return hashlib.sha256(f"neuco-worker package 1\0{package}\0{rows}".encode()).hexdigest()
+        return version
+    return hashlib.sha256(f"neuco-worker package 1\0{package}\0{version}".encode()).hexdigest()

@@ -9,8 +9,9 @@ import hashlib
 import hmac
 import json
 import math
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import permutations
@@ -31,14 +32,16 @@ from leaderboard.rules import PhaseRules
 from leaderboard.snapshot import Board, Entry, Figures, PhaseSnapshot
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
-from scoring.protocol import Protocol, Recipe, ids_hash
-from scoring.randomness import phase_key, secret_commitment
+from scoring.inputs.tables import LabelRow
+from scoring.protocol import Protocol, Recipe, ids_hash, row_set_hash
+from scoring.randomness import Splitter, group_numbers, phase_key, secret_commitment
 from scoring.tasks import TaskType
 from scoring.tasks.tasks import make_task
 from tests.leaderboard.harness.phases import START, entry
 from tests.worker.harness.rules import phase_rules
 from worker.fairness.membership import Rung, ladders
 
+PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
 EPSILON = 0.02
 
 # From embeddings to fold scores, and Randomness
@@ -49,9 +52,31 @@ def framed(part: bytes) -> bytes:
     return len(part).to_bytes(8, "big") + part
 
 
-def row_set_of(ids: Sequence[str]) -> str:
+def row_set_of(ids: Sequence[str], groups: Mapping[str, str]) -> str:
     """Return the name of a row set."""
-    return hashlib.sha256(b"".join(framed(name) for name in sorted(map(str.encode, ids)))).hexdigest()
+    parts = [framed(b"neuco-worker/row-set-with-groups")] if groups else []
+    for name in sorted(ids, key=str.encode):
+        parts += [framed(name.encode()), *([framed(groups[name].encode())] if groups else [])]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def split(seed: int, groups: Sequence[str], samples: int) -> tuple[list[int], list[int]]:
+    """Return the test part and the training part of a fold."""
+    generator, tenth = np.random.RandomState(seed), 0.1 * samples
+    if not groups:
+        mixed = generator.permutation(samples).tolist()
+        return mixed[: math.ceil(tenth)], mixed[math.ceil(tenth) :]
+    distinct = sorted(set(groups), key=str.encode)
+    order = [distinct[number] for number in generator.permutation(len(distinct))]
+    size, tested, count = Counter(groups), set[str](), 0
+    for group in order:
+        if abs(count + size[group] - tenth) < abs(count - tenth):
+            tested.add(group)
+            count += size[group]
+    if not tested:
+        tested.add(min(order, key=size.__getitem__))
+    parts = [[row for row in range(samples) if (groups[row] in tested) == wanted] for wanted in (True, False)]
+    return parts[0], parts[1]
 
 
 def seeds(secret: bytes, phase: str, row_set: str, fold: int) -> tuple[int, int]:
@@ -63,12 +88,16 @@ def seeds(secret: bytes, phase: str, row_set: str, fold: int) -> tuple[int, int]
 
 
 def fold_score(
-    rows: np.ndarray, labels: np.ndarray, *, regression: bool, seeds: tuple[int, int], recipe: dict[str, Any]
+    rows: np.ndarray,
+    labels: np.ndarray,
+    groups: Sequence[str],
+    *,
+    regression: bool,
+    seeds: tuple[int, int],
+    recipe: dict[str, Any],
 ) -> float:
     """Train a probe on a split; return its best score on the test part."""
-    mixed = np.random.RandomState(seeds[0]).permutation(len(rows))
-    cut = math.ceil(len(rows) / 10)
-    test, train = torch.from_numpy(mixed[:cut]), torch.from_numpy(mixed[cut:])
+    test, train = map(torch.tensor, split(seeds[0], groups, len(rows)))
     x, y = torch.from_numpy(rows), torch.from_numpy(labels)
     torch.manual_seed(seeds[1])
     layer = torch.nn.Linear(rows.shape[1], 1)
@@ -80,7 +109,7 @@ def fold_score(
             optimizer.zero_grad()
             loss(layer(x[batch])[:, 0], y[batch]).backward()
             optimizer.step()
-        drawn_order(cut)
+        drawn_order(len(test))
         with torch.no_grad():
             outputs = layer(x[test])[:, 0]
         scores.append((r2 if regression else f1)(outputs, y[test]))
@@ -389,19 +418,23 @@ RECIPE = {"epochs": 3, "learning_rate": 0.05}
 
 
 def test_fold_scores_are_computed_by_the_page_alone() -> None:
-    """Two submissions, on two regression tasks with the same samples and a classification task on a part of them."""
+    """Two submissions: two regressions with the same samples, and, with groups, a classification and a regression on parts of them."""
     random = np.random.RandomState(0)
     latent = random.standard_normal((len(IDS), 5))
     labels = {
         "height": latent[:, 0] * 30 + 7,
         "weight": latent[:, 1] ** 3,
         "wood": (latent[:50, 2] > 0.3) * 1.0,
+        "wind": latent[:70, 3],
     }
     tasks = [
         make_task(
             name,
             TaskType.CLASSIFICATION if name == "wood" else TaskType.REGRESSION,
-            [(line, IDS[line], float(label)) for line, label in enumerate(values)],
+            [
+                LabelRow(line, IDS[line], float(label), groups_by_hand(len(values)).get(IDS[line], ""))
+                for line, label in enumerate(values)
+            ],
             frozenset(IDS),
             source=name,
         )
@@ -422,23 +455,42 @@ def test_fold_scores_are_computed_by_the_page_alone() -> None:
         for task in card.tasks:
             assert task.folds == pytest.approx(scores_by_hand(matrix, labels[task.task]), rel=2e-5, abs=2e-5)
     assert {task.name: task.row_set for task in tasks} == {
-        name: row_set_of(IDS[: len(values)]) for name, values in labels.items()
+        name: row_set_of(IDS[: len(values)], groups_by_hand(len(values))) for name, values in labels.items()
     }
+
+
+def test_the_vector_of_groups_follows_from_the_page() -> None:
+    """Row set and test parts of the page's vector are what its words give, and what is scored."""
+    vectors = json.loads(re.search(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)[1])
+    groups = [name for name, size in vectors["sizes_of_groups_of_30"].items() for _ in range(size)]
+    ids = tuple(f"sample_{number:02}" for number in range(30))
+    parts = [split(seed, groups, 30)[0] for seed in vectors["split_seeds"]]
+    splitter = Splitter(30, 0.1, group_numbers(groups))
+    assert parts == vectors["test_parts_of_30"]
+    assert parts == [splitter.split(seed).test.tolist() for seed in vectors["split_seeds"]]
+    row_set = row_set_of(ids, dict(zip(ids, groups, strict=True)))
+    assert row_set == vectors["row_set_with_groups"] == row_set_hash(ids, tuple(groups))
+
+
+def groups_by_hand(samples: int) -> dict[str, str]:
+    """Return the groups of the first samples; all of 80 have none."""
+    return {IDS[row]: f"tile {row**2 % 11}" for row in range(samples)} if samples < len(IDS) else {}
 
 
 def scores_by_hand(matrix: np.ndarray, labels: np.ndarray) -> list[float]:
     """Return the fold scores of the page; a task's samples are the first ids."""
     ids = sorted(IDS[: len(labels)], key=str.encode)
     order = [IDS.index(name) for name in ids]
-    regression = len(labels) == len(IDS)
+    regression, groups = len(labels) != 50, groups_by_hand(len(labels))
     if regression:
         labels = (labels - labels.min()) / (labels.max() - labels.min())
     return [
         fold_score(
             standardized(matrix)[order],
             labels[order].astype(np.float32),
+            [groups[name] for name in ids] if groups else [],
             regression=regression,
-            seeds=seeds(SECRET, PHASE, row_set_of(ids), fold),
+            seeds=seeds(SECRET, PHASE, row_set_of(ids, groups), fold),
             recipe=RECIPE,
         )
         for fold in range(FOLDS)

@@ -54,7 +54,7 @@ def main() -> None:
 
     def loop() -> None:
         for task in tasks:
-            for fold in splits(options.rows, options.folds, 42):
+            for fold in splits(task, options.folds, 42):
                 fitted = Ridge(alpha=1.0).fit(rows[fold.train], task.targets[fold.train])
                 r2(fitted.predict(rows[fold.test]), task.targets[fold.test])
 

@@ -22,6 +22,7 @@ from leaderboard.git import with_signature
 from leaderboard.ranking import append_board, next_board
 from leaderboard.rendering import render, update_history
 from leaderboard.rendering.shown import phase_document
+from scoring.inputs.tables import LabelRow
 from scoring.metrics import mean_quality, quality, shown
 from scoring.protocol import Protocol, ids_hash
 from scoring.randomness import phase_key, secret_commitment
@@ -170,7 +171,8 @@ def record_of(size: Size) -> PhaseRecord:
         kind = TaskType.CLASSIFICATION if number % 2 else TaskType.REGRESSION
         labels = random.integers(0, 2, len(IDS)) if number % 2 else random.normal(size=len(IDS)).round(4)
         rows = [
-            (row, name, float(label)) for row, (name, label) in enumerate(zip(IDS, labels, strict=True), 2)
+            LabelRow(line, name, float(label))
+            for line, (name, label) in enumerate(zip(IDS, labels, strict=True), 2)
         ]
         tasks.append(make_task(f"task{number}", kind, rows, frozenset(IDS), source="benchmark"))
     return PhaseRecord(

@@ -58,14 +58,16 @@ class PhaseRecord:
     def document(self) -> bytes:
         """The canonical bytes, which are large and not kept.
 
-        Tasks name their rows by position in the id list; tasks with equal rows share one list of positions.
+        Tasks name their rows by position in the id list; tasks with equal row sets share one list of positions, and the groups.
         """
         position = {identifier: row for row, identifier in enumerate(self.ids)}
         rows = {task.row_set: task.ids for task in self.tasks}
+        groups = {task.row_set: task.groups for task in self.tasks if task.groups}
         return canonical(
             {
                 "ids": self.ids,
                 "row_sets": {name: [position[name] for name in ids] for name, ids in rows.items()},
+                **({"groups": groups} if groups else {}),
                 "tasks": [
                     {
                         "name": task.name,
@@ -143,6 +145,7 @@ def _parse(document: Mapping[str, Any]) -> PhaseRecord:
                 version=task["version"],
                 row_set=task["row_set"],
                 package=task["package"],
+                groups=tuple(document.get("groups", {}).get(task["row_set"], ())),
             )
             for task in document["tasks"]
         ),

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from leaderboard.documents import Document, Number, Positive
 from scoring.documents import canonical
+from scoring.inputs.tables import LabelRow
 from scoring.protocol import Protocol, Recipe
 from scoring.tasks import TaskType
 from worker.challenge.records import PhaseRecord
@@ -159,7 +160,7 @@ def announce(record: PhaseRecord) -> tuple[AnnouncedPhase, Manifest]:
                 package=task.package,
                 version=task.version,
                 salt=salt.hex(),
-                labels=labels_hash(zip(task.ids, task.labels, strict=True), salt),
+                labels=labels_hash(task.rows, salt),
             )
         )
     protocol = asdict(record.protocol)
@@ -179,9 +180,9 @@ def protocol_of(phase: str, announced: AnnouncedPhase, manifest: Manifest) -> Pr
     return Protocol(phase=phase, secret_commitment=manifest.secret_commitment, **fields)
 
 
-def labels_hash(rows: Iterable[tuple[str, float]], salt: bytes) -> str:
-    """Hash a task's ids and labels with a random salt, without which a few labels could be guessed and compared."""
-    parsed = [[identifier, float(label)] for identifier, label in rows]
+def labels_hash(rows: Iterable[LabelRow], salt: bytes) -> str:
+    """Hash a task's ids, labels and groups with a random salt, without which a few labels could be guessed and compared."""
+    parsed = [[row.identifier, float(row.label), *([row.group] if row.group else [])] for row in rows]
     return digest("labels", salt, canonical(parsed))
 
 

@@ -144,8 +144,10 @@ def label_csv(task: Task) -> str:
     """Write a task's parsed rows; parsing them again gives the same task version."""
     import pandas as pd
 
-    labels = [repr(float(label)) for label in task.labels]
-    return pd.DataFrame({"id": task.ids, "label": labels}).to_csv(index=False, lineterminator="\n")
+    columns = {"id": task.ids, "label": [repr(float(label)) for label in task.labels]}
+    if task.groups:
+        columns["group"] = task.groups
+    return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n")
 
 
 def _document(

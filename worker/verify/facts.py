@@ -17,8 +17,9 @@ import numpy as np
 
 from leaderboard.rendering import display_name
 from scoring.engines import TOLERANCE
+from scoring.inputs.tables import LabelRow
 from scoring.printable import all_of, count_of, name_some
-from scoring.protocol import ids_hash
+from scoring.protocol import row_set_hash
 from scoring.tasks import TaskType
 from worker.fairness.decisions import minute
 from worker.fairness.events import ScoreEvent
@@ -139,10 +140,15 @@ def _value(shown: ShownValue) -> str:
 def _committed_rows(phase: RevealedPhase) -> dict[str, str]:
     """Return the row sets of the published labels by the version of their task; they decide which tasks are resampled together."""
     return {
-        task.version: ids_hash(tuple(identifier for identifier, _ in phase.labels[task.file]))
+        task.version: _row_set(phase.labels[task.file])
         for task in phase.manifest.tasks
         if task.file in phase.labels
     }
+
+
+def _row_set(rows: Sequence[LabelRow]) -> str:
+    ids, groups = tuple(row.identifier for row in rows), tuple(row.group for row in rows if row.group)
+    return row_set_hash(ids, groups)
 
 
 def scores(phase: RevealedPhase) -> Verdict:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 
 import numpy as np
 
+from scoring.inputs.tables import LabelRow
 from scoring.printable import all_of, count_of
 from scoring.protocol import ids_hash
 from scoring.tasks import TaskType, task_version
@@ -168,15 +169,19 @@ def labels(phase: RevealedPhase) -> Verdict:
     )
 
 
-def _are_committed(rows: list[tuple[str, float]], task: CommittedTask) -> bool:
+def _are_committed(rows: Sequence[LabelRow], task: CommittedTask) -> bool:
     """Return whether published rows are those that were committed to."""
     return manifests.labels_hash(rows, bytes.fromhex(task.salt)) == task.labels
 
 
-def _version(rows: list[tuple[str, float]], task: CommittedTask) -> str:
+def _version(rows: Sequence[LabelRow], task: CommittedTask) -> str:
     """Return the version of published rows."""
-    values = np.array([label for _, label in rows])
-    return task_version(TaskType(task.type), [identifier for identifier, _ in rows], values, task.package)
+    ids, labels, groups = (
+        [row.identifier for row in rows],
+        [row.label for row in rows],
+        [row.group for row in rows if row.group],
+    )
+    return task_version(TaskType(task.type), ids, np.array(labels), groups, package=task.package)
 
 
 def ids(phase: RevealedPhase) -> Verdict:

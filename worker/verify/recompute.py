@@ -265,7 +265,7 @@ def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
         )
     ids, tasks = frozenset(phase.ids), []
     for task in sorted(phase.manifest.tasks, key=lambda task: task.identifier):
-        rows = [(line, *row) for line, row in enumerate(phase.labels.get(task.file, []), 2)]
+        rows = phase.labels.get(task.file, [])
         try:
             plain = make_task(task.identifier, TaskType(task.type), rows, ids, source=task.file)
         except OrganizerError as error:

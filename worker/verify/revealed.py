@@ -18,6 +18,7 @@ from leaderboard import Board, PhaseRules, PhaseSite
 from leaderboard.ranking import append_board, assess, following_board, order
 from leaderboard.rendering import HistoryLine, Row, public_rows
 from scoring.errors import OrganizerError
+from scoring.inputs.tables import LabelRow
 from scoring.printable import printable
 from scoring.protocol import Protocol
 from scoring.randomness import secret_commitment
@@ -86,7 +87,7 @@ class RevealedPhase:
         document: The content of ``reveal.json``.
         promises: The opened commitments to it, oldest first.
         ids: The public ids.
-        labels: The rows of the published label files: name of the file to id and label.
+        labels: The rows of the published label files: by the name of the file.
         events: The events of its register with their commitments.
         replay: What follows from these events, as far as they were opened.
     """
@@ -96,7 +97,7 @@ class RevealedPhase:
     document: Reveal
     promises: list[Promise]
     ids: tuple[str, ...]
-    labels: Mapping[str, list[tuple[str, float]]]
+    labels: Mapping[str, list[LabelRow]]
     events: list[tuple[str, Event]]
     replay: PhaseReplay
 
@@ -341,11 +342,15 @@ def _events(repository: PublicRepository, document: Reveal) -> list[tuple[str, E
     return register
 
 
-def _label_rows(content: bytes, path: str) -> list[tuple[str, float]]:
-    """Return the rows of a published label file: id and label."""
+def _label_rows(content: bytes, path: str) -> list[LabelRow]:
+    """Return the rows of a published label file, with labels as numbers."""
     with _where(path):
-        rows = list(csv.reader(io.StringIO(content.decode(), newline="")))[1:]
-        return [(identifier, float(label)) for identifier, label in rows]
+        header, *lines = csv.reader(io.StringIO(content.decode(), newline=""))
+        rows = [LabelRow(number, line[0], float(line[1]), *line[2:]) for number, line in enumerate(lines, 2)]
+        columns = ["id", "label", "group"] if any(row.group for row in rows) else ["id", "label"]
+        if header != columns or not all(all(line) and len(line) == len(columns) for line in lines):
+            raise ValueError("is not a table of id, label and, if there are groups, group")
+        return rows
 
 
 @contextmanager

@@ -20,26 +20,29 @@ from scoring.engines.reference import ReferenceEngine
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit, part
 
-ORACLE_SHAPES = [  # samples, dimension, batch size, epochs
-    (72, 3, 64, 20),
-    (72, 1024, 64, 5),
-    (101, 16, 32, 7),
-    (130, 100, 7, 5),
-    (143, 100, 64, 5),  # two whole batches
-    (257, 257, 64, 5),
-    (300, 100, 300, 20),
-    (713, 1024, 64, 3),
-    (1140, 257, 64, 3),
-    (300, 16, 1, 1),
+ORACLE_SHAPES = [  # samples, dimension, batch size, epochs, groups of rows
+    (72, 3, 64, 20, 0),
+    (72, 1024, 64, 5, 0),
+    (101, 16, 32, 7, 0),
+    (130, 100, 7, 5, 0),
+    (143, 100, 64, 5, 0),  # two whole batches
+    (257, 257, 64, 5, 0),
+    (300, 100, 300, 20, 0),
+    (713, 1024, 64, 3, 0),
+    (1140, 257, 64, 3, 0),
+    (300, 16, 1, 1, 0),
+    (150, 16, 32, 4, 7),
+    (300, 100, 64, 3, 40),
 ]
 
 
-@pytest.mark.parametrize(("samples", "dim", "batch_size", "epochs"), ORACLE_SHAPES)
-def test_the_kernel_agrees_with_the_reference(samples: int, dim: int, batch_size: int, epochs: int) -> None:
+@pytest.mark.parametrize(("samples", "dim", "batch_size", "epochs", "groups"), ORACLE_SHAPES)
+def test_the_kernel_agrees_with_the_reference(
+    samples: int, dim: int, batch_size: int, epochs: int, groups: int
+) -> None:
     """Every fold of both task types agrees to 1e-5, with whole batches only and with a shorter last batch."""
-    unit = make_unit(
-        samples=samples, dim=dim, folds=2, recipe=Recipe(epochs=epochs, batch_size=batch_size), seed=samples
-    )
+    recipe = Recipe(epochs=epochs, batch_size=batch_size)
+    unit = make_unit(samples=samples, dim=dim, folds=2, recipe=recipe, groups=groups, seed=samples)
     expected = ReferenceEngine().score(unit)
     scores = LocalEngine(threads=2).score(unit)
     # an R2 far below zero comes from a small divisor, so 1e-5 is relative to the score there
@@ -53,15 +56,15 @@ def test_the_kernel_agrees_with_the_reference(samples: int, dim: int, batch_size
     types=st.text("rc", min_size=1, max_size=5),
     folds=st.integers(1, 7),
     batch_size=st.integers(1, 80),
+    groups=st.sampled_from([0, 6]),
     data=st.data(),
 )
 def test_dividing_the_work_changes_no_bit(
-    samples: int, dim: int, types: str, folds: int, batch_size: int, data: st.DataObject
+    samples: int, dim: int, types: str, folds: int, batch_size: int, groups: int, data: st.DataObject
 ) -> None:
     """Any number of threads, any order and subset of tasks, and any range of folds give the same bits as the whole unit."""
-    unit = make_unit(
-        samples=samples, dim=dim, types=types, folds=folds, recipe=Recipe(epochs=2, batch_size=batch_size)
-    )
+    recipe = Recipe(epochs=2, batch_size=batch_size)
+    unit = make_unit(samples=samples, dim=dim, types=types, folds=folds, recipe=recipe, groups=groups)
     whole = LocalEngine(threads=1).score(unit)
     for threads in (2, 5):
         assert LocalEngine(threads=threads).score(unit).tobytes() == whole.tobytes()

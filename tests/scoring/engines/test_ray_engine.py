@@ -79,8 +79,8 @@ def engine(address: str) -> Any:
 
 
 def small_unit(folds: int = 9) -> Unit:
-    """Three tasks, an odd number of folds, a dimension that needs padding."""
-    return make_unit(samples=90, dim=37, types="rcr", folds=folds)
+    """Three tasks, an odd number of folds, a dimension that needs padding, and groups of rows."""
+    return make_unit(samples=90, dim=37, types="rcr", folds=folds, groups=7)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -35,6 +35,7 @@ def close(scores: np.ndarray, expected: np.ndarray) -> bool:
     batch_size=st.integers(1, 70),
     test_size=st.sampled_from([0.25, 0.5]),
     learning_rate=st.sampled_from([0.001, 0.05]),
+    groups=st.sampled_from([0, 6]),
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=15, deadline=None)
@@ -47,11 +48,14 @@ def test_it_agrees_with_the_reference_whatever_the_shape(
     batch_size: int,
     test_size: float,
     learning_rate: float,
+    groups: int,
     seed: int,
 ) -> None:
     """This covers any mixture of tasks, a shorter last batch or chunk, a batch larger than the training part, and any split."""
     recipe = Recipe(epochs=2, batch_size=batch_size, test_size=test_size, learning_rate=learning_rate)
-    unit = make_unit(samples=samples, dim=dim, types=types, folds=folds, recipe=recipe, seed=seed)
+    unit = make_unit(
+        samples=samples, dim=dim, types=types, folds=folds, recipe=recipe, groups=groups, seed=seed
+    )
     done: list[int] = []
     assert close(torch_engine(chunk).score(unit, progress=done.append), ReferenceEngine().score(unit))
     assert sum(done) == folds * len(types)

@@ -15,6 +15,7 @@ def make_unit(
     types: str = "rc",
     folds: int = 3,
     recipe: Recipe | None = None,
+    groups: int = 0,
     seed: int = 0,
 ) -> Unit:
     """Make a unit whose tasks can partly be learned.
@@ -25,6 +26,7 @@ def make_unit(
         types: One letter per task, r for regression, c for classification.
         folds: Number K of folds.
         recipe: Hyper-parameters; three epochs by default.
+        groups: Number of groups of rows, of different sizes; 0 for none.
         seed: Seed of rows and labels.
     """
     generator = np.random.RandomState(seed)
@@ -43,6 +45,7 @@ def make_unit(
         split_seeds=generator.randint(0, 2**32, size=folds, dtype=np.uint32),
         training_seeds=generator.randint(0, 2**32, size=folds, dtype=np.uint32),
         recipe=recipe or Recipe(epochs=3),
+        groups=np.arange(samples, dtype=np.int32) ** 2 % samples % groups if groups else None,
     )
 
 
@@ -56,4 +59,5 @@ def part(unit: Unit, *, tasks: list[int] | None = None, folds: slice = slice(Non
         split_seeds=unit.split_seeds[folds],
         training_seeds=unit.training_seeds[folds],
         recipe=unit.recipe,
+        groups=unit.groups,
     )

@@ -29,7 +29,7 @@ def test_the_documented_vectors_hold() -> None:
     assert row_set == VECTORS["row_set"]
     assert split_seeds.tolist() == VECTORS["split_seeds"]
     assert training_seeds.tolist() == VECTORS["training_seeds"]
-    assert Splitter().permutation(int(split_seeds[0]), 10).tolist() == VECTORS["first_permutation_of_10"]
+    assert Splitter(10, 0.1).split(int(split_seeds[0])).order.tolist() == VECTORS["first_permutation_of_10"]
     state = np.empty(fold_draws.STATE_SIZE, dtype=np.uint32)
     fold_draws.start(state, int(training_seeds[0]))
     drawn = [fold_draws.uniform(state, -0.5, 0.5) for _ in range(5)]
@@ -61,8 +61,7 @@ def test_splits_are_those_of_scikit_learn(rows: int, seed: int, test_size: float
     """The first rows of the permutation are ShuffleSplit's test part, the others its training part, in order."""
     if held_out(rows, test_size) == rows:
         return
-    permutation = Splitter().permutation(seed, rows)
+    split = Splitter(rows, test_size).split(seed)
     splitter = ShuffleSplit(n_splits=1, test_size=test_size, random_state=seed)
     train, test = next(splitter.split(np.zeros((rows, 1))))
-    assert permutation[: held_out(rows, test_size)].tolist() == test.tolist()
-    assert permutation[held_out(rows, test_size) :].tolist() == train.tolist()
+    assert (split.test.tolist(), split.train.tolist()) == (test.tolist(), train.tolist())

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.randomness import Splitter
+from scoring.randomness import Split
 from scoring.randomness.fold_draws import STATE_SIZE, draw, draw_folds, skip, start
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -56,16 +56,14 @@ def test_draws_are_those_of_the_reference(
 ) -> None:
     """The split, the layer's initial values to the last bit, and the order of every epoch agree."""
     tested = min(tested, rows - 1)
+    orders = [np.random.RandomState(seed).permutation(rows).astype(np.int32) for seed in splits]
     draws = draw_folds(
-        np.array(splits, dtype=np.uint32),
+        [Split(order=order, tested=tested) for order in orders],
         np.array(trainings, dtype=np.uint32),
-        rows=rows,
-        tested=tested,
         dim=dim,
         epochs=epochs,
     )
-    for fold, (split_seed, seed) in enumerate(zip(splits, trainings, strict=True)):
-        split = Splitter().permutation(split_seed, rows)
+    for fold, (split, seed) in enumerate(zip(orders, trainings, strict=True)):
         assert np.array_equal(draws.tests[fold], split[:tested])
         torch.manual_seed(seed)
         layer = torch.nn.Linear(dim, 1)

@@ -88,6 +88,47 @@ def test_another_label_id_or_type_is_another_version(tmp_path: Path) -> None:
     assert len({task.version for task in load_tasks(tmp_path, PUBLIC)}) == 5
 
 
+GROUPED = [(name, f"{label},tile {number % 8}") for number, (name, label) in enumerate(ROWS)]
+GROUPED_CLASSES = [(name, f"{label},tile {number % 8}") for number, (name, label) in enumerate(CLASSES)]
+WITH_GROUPS = "id,label,group"
+
+
+def test_groups_belong_to_the_task_and_its_row_set(tmp_path: Path) -> None:
+    """Tasks on the same samples share groups; any other grouping is another version and another row set."""
+    moved = [(GROUPED[0][0], "0,tile 3"), *GROUPED[1:]]
+    folders = {name: tmp_path / name for name in ("all", "moved", "plain")}
+    for folder in folders.values():
+        folder.mkdir()
+    [other] = load_tasks(folder_of(folders["moved"], a__regr=label_file(moved, WITH_GROUPS)), PUBLIC)
+    [plain] = load_tasks(folder_of(folders["plain"], a__regr=label_file(ROWS)), PUBLIC)
+    folder_of(
+        folders["all"],
+        a__regr=label_file(GROUPED[::-1], WITH_GROUPS),
+        b__cls=label_file(GROUPED_CLASSES, WITH_GROUPS),
+        c__regr=label_file(GROUPED[:29], WITH_GROUPS),
+        d__regr=label_file(ROWS[:28]),
+    )
+    first, second, third, fourth = load_tasks(folders["all"], PUBLIC)
+    assert first.groups == second.groups == tuple(f"tile {number % 8}" for number in range(30))
+    assert first.row_set == second.row_set
+    assert len({first.row_set, third.row_set, fourth.row_set, other.row_set, plain.row_set}) == 5
+    assert len({first.version, other.version, plain.version}) == 3
+
+
+def test_other_groups_of_the_same_samples_are_refused(tmp_path: Path) -> None:
+    """The message names both files and the first line; it shows no group, because groups are as secret as labels."""
+    moved = [*GROUPED_CLASSES[:4], (GROUPED[4][0], "0,tile 7"), *GROUPED_CLASSES[5:]]
+    for second in (label_file(moved, WITH_GROUPS), label_file(CLASSES)):
+        folder_of(tmp_path, a__regr=label_file(GROUPED, WITH_GROUPS), b__cls=second)
+        with pytest.raises(OrganizerError) as refused:
+            load_tasks(tmp_path, PUBLIC)
+        assert refused.value.code == "tasks.different_groups"
+        line = 6 if "tile" in second else 2
+        assert f"first on line {line} of {tmp_path}/b__cls.csv" in refused.value.sentence
+        assert "a__regr.csv" in refused.value.sentence
+        assert "tile" not in refused.value.message
+
+
 def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
     """Labels -1 and 1 become 0 and 1, the same task as written with 0 and 1."""
     signed = [(name, "-1" if label == "0" else label) for name, label in CLASSES]
@@ -101,6 +142,10 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
     ("name", "text", "code", "words"),
     [
         ("t__regr", label_file([]), "tasks.too_few_rows", "0 labeled rows"),
+        ("t__regr", label_file([*GROUPED[:4], ("p004", "1,"), *GROUPED[5:]], WITH_GROUPS), "labels.no_group", "in 1 row, first on line 6"),
+        ("t__regr", label_file([(a, f"{b},{int(b) % 4}") for a, b in ROWS], WITH_GROUPS), "tasks.too_few_groups", "at least 5"),
+        ("t__regr", label_file([(a, f"{b},{(i + 6) // 7}") for i, (a, b) in enumerate(ROWS[1:])], WITH_GROUPS), "tasks.single_sample", ""),
+        ("t__regr", label_file([(a, f"{b},1,1") for a, b in ROWS], "id,label,group,group"), "labels.columns", "at most one column group"),
         ("t__regr", "", "file.empty", "The file is empty. Write the table with the columns id and label."),
         ("t__regr", label_file(ROWS, "id;label"), "file.delimiter", "the first line has semicolons instead"),
         ("t__regr", label_file(ROWS, "id,value"), "labels.columns", "one column label"),

@@ -1,0 +1,129 @@
+"""The argument ``groups``: which samples belong together, so that no split parts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scoring.errors import WrongType, WrongValue
+from scoring.memory.containers import plain
+from scoring.memory.given import without_ids
+from scoring.memory.pairing import Rows, rows_of_index
+from scoring.neuco_bench.labels import Labels
+from scoring.printable import count_of, name_some
+
+SHOWN = 3
+NAMES = ("group", "groups")  # of a column of labels that could be meant as groups
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GivenGroups:
+    """The group of each row, empty if it is missing."""
+
+    rows: Rows
+    values: tuple[str, ...]
+
+
+def take_column(table: Any, name: str, column: str, id_column: str | None) -> tuple[Any, GivenGroups | None]:
+    """Return a table without its column of groups, and the groups; None if this is no table with such a column."""
+    if not isinstance(table, pd.DataFrame) or column not in table.columns:
+        return table, None
+    _, rows = without_ids(table, name, id_column)
+    return table.drop(columns=column), GivenGroups(rows=rows, values=_texts(table[column]))
+
+
+def refuse_column(labels: Any) -> None:
+    """Refuse a column of labels that may be one of groups.
+
+    Raises:
+        WrongValue: If there is one.
+    """
+    names = [name for name in NAMES if isinstance(labels, pd.DataFrame) and name in labels.columns]
+    if names and labels.shape[1] > 1:
+        raise WrongValue(
+            f"The labels have a column {names[0]!r}, which may be a task, or say which samples belong together.",
+            cure=f"Pass groups={names[0]!r}, so that no split parts a group; or rename the column, such as {names[0]}__multiclass.",
+            code="score.groups",
+        )
+
+
+def given_groups(value: Any) -> GivenGroups:
+    """Return groups in one form.
+
+    Raises:
+        WrongType: If they are not one value for each sample.
+    """
+    values = plain(value, "groups")
+    if isinstance(values, Mapping):
+        values = pd.Series([*values.values()], index=pd.Index([*values], dtype=object), dtype=object)
+    if isinstance(values, pd.DataFrame) and values.shape[1] == 1:
+        values = values.iloc[:, 0]
+    if isinstance(values, pd.Series):
+        return GivenGroups(rows=rows_of_index(values.index, "groups"), values=_texts(values))
+    if np.shape(values) not in {(len(values),), (len(values), 1)}:
+        raise WrongType(
+            "The groups are not one value for each sample.",
+            cure="Give an array, a Series, a dictionary of ids and groups, or the name of a column.",
+            code="score.groups",
+        )
+    return GivenGroups(rows=Rows(count=len(values)), values=_texts(np.ravel(values)))
+
+
+def _texts(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple("" if pd.isna(value) else _text(value) for value in values)
+
+
+def _text(value: Any) -> str:
+    is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+    return str(int(value) if is_whole else value).strip()
+
+
+def with_groups(labels: Labels, given: GivenGroups, sides: Sequence[tuple[Rows, Sequence[str]]]) -> Labels:
+    """Return labels with the group of each sample.
+
+    Args:
+        labels: The tasks.
+        given: The groups: with ids, or by position.
+        sides: What is in memory, embeddings first, then the labels of each task: its rows, and the names that samples have in ``labels``.
+
+    Raises:
+        WrongValue: If a sample has no group, or it is not certain which.
+    """
+    of_sample = _by_sample(given, sides)
+    samples = {identifier for task in labels.tasks for identifier in task.ids}
+    if missing := sorted(identifier for identifier in samples if not of_sample.get(identifier)):
+        raise WrongValue(
+            f"{count_of(len(missing), 'sample has', 'samples have')} no group: {name_some(missing, SHOWN)}.",
+            cure="Give the group of each sample that has a label.",
+            code="score.groups",
+        )
+    tasks = (
+        replace(task, groups=tuple(of_sample[identifier] for identifier in task.ids)) for task in labels.tasks
+    )
+    return replace(labels, tasks=tuple(tasks))
+
+
+def _by_sample(given: GivenGroups, sides: Sequence[tuple[Rows, Sequence[str]]]) -> Mapping[str, str]:
+    chosen = given.rows.ids is not None and not given.rows.is_numbered
+    if chosen and (not sides or any(rows.ids is not None and not rows.is_numbered for rows, _ in sides)):
+        ids = given.rows.ids or ()
+        if len({*ids}) == len(ids):
+            return dict(zip(ids, given.values, strict=True))
+        raise WrongValue(
+            "The groups have an id more than once.", cure="Keep each id once.", code="score.groups"
+        )
+    fitting = {tuple(names) for rows, names in sides if rows.count == len(given.values)}
+    if len(fitting) == 1:
+        return dict(zip(*fitting, given.values, strict=True))
+    counts = ", ".join(sorted({f"{rows.count:,}" for rows, _ in sides})) or "files"
+    raise WrongValue(
+        f"There are {count_of(len(given.values), 'group')} without ids, which could belong to rows in different orders."
+        if fitting
+        else f"There are {count_of(len(given.values), 'group')} without ids, but other numbers of rows: {counts}.",
+        cure="Give a Series or a dictionary with the ids of the samples.",
+        code="score.groups",
+    )

@@ -461,7 +461,7 @@ def test_fold_scores_are_computed_by_the_page_alone() -> None:
 
 def test_the_vector_of_groups_follows_from_the_page() -> None:
     """Row set and test parts of the page's vector are what its words give, and what is scored."""
-    vectors = json.loads(re.search(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)[1])
+    vectors = json.loads(re.search(r'```json\n(\{\s+"secret".*?)```', PAGE.read_text(), re.DOTALL)[1])
     groups = [name for name, size in vectors["sizes_of_groups_of_30"].items() for _ in range(size)]
     ids = tuple(f"sample_{number:02}" for number in range(30))
     parts = [split(seed, groups, 30)[0] for seed in vectors["split_seeds"]]
@@ -557,7 +557,7 @@ def test_the_dynamic_rank_of_any_table(table: np.ndarray, data: st.DataObject) -
 
 def test_the_vectors_of_other_tasks() -> None:
     """Draws, ranks without a task, and shares of replicates are those that the page gives for three teams."""
-    text = (Path(__file__).parents[2] / "docs/protocol.md").read_text().split("## Other tasks")[1]
+    text = PAGE.read_text().split("## Other tasks")[1]
     given_ = json.loads(text.split("```json")[1].split("```")[0])
     table, every = np.array(given_["quality"], float), np.ones(3, bool)
     other = other_tasks(table, "eval", given_["replicates"], weigh=every, numbered=every, ghost=0.0)

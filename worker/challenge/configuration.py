@@ -223,7 +223,7 @@ def load(path: Path) -> Configuration:
     """Read and check a configuration file.
 
     Raises:
-        OrganizerError: With all faults of the file at once: what is wrong, where, and how to fix it.
+        OrganizerError: As :func:`read`, or if the file cannot be read.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -236,6 +236,19 @@ def load(path: Path) -> Configuration:
             cure="Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`.",
             code="config.missing" if missing else "config.unreadable",
         ) from None
+    return read(text, path)
+
+
+def read(text: str, path: Path) -> Configuration:
+    """Check the text of a configuration file.
+
+    Args:
+        text: The text.
+        path: Where the file is, or will be.
+
+    Raises:
+        OrganizerError: With all faults of the text at once: what is wrong, where, and how to fix it.
+    """
     try:
         document = read_yaml(text)
     except yaml.YAMLError as error:

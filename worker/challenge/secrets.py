@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import os
@@ -16,8 +17,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from scoring.errors import OrganizerError
+from scoring.files import write_files
 from scoring.randomness import phase_key
-from worker.runtime.storage import write_private
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_BYTES = 32
@@ -122,7 +123,10 @@ def _handed_over(path: Path) -> bool:
 
 def make(path: Path) -> None:
     """Write a challenge's secret or its signing key: 32 random bytes; an existing file is never replaced."""
-    write_private(path, secrets.token_hex(_KEY_BYTES) + "\n")
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    text = f"{secrets.token_hex(_KEY_BYTES)}\n"
+    write_files(path.parent, {path.name: text.encode()}, private=(path.name,))
 
 
 def read_bytes(path: Path, key: str) -> bytes:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from scoring.files import write_files
 from worker.cli.terminal import (
     ConfigOption,
     Console,
@@ -99,10 +100,7 @@ def publish(
 
     with open_session(config) as session:
         if preview is not None:
-            for name, content in board_by_hand.preview(session).items():
-                path = preview / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+            write_files(preview, board_by_hand.preview(session))
             print(f"Wrote {(preview / 'index.html').resolve()}. Nothing was pushed.")
             return
         published = board_by_hand.publish_now(session, tell=print)
@@ -132,7 +130,6 @@ def report(
     from scoring.tasks import read_package
     from worker.organizer.disclosure import similarities
     from worker.organizer.listing import snapshot
-    from worker.runtime.storage import write_private
 
     with open_session(config) as session:
         state = snapshot(session, phase)
@@ -144,11 +141,9 @@ def report(
             alike = similarities(session, state, progress=progress)
         board = None if newest is None else from_json(newest)
         made = make_report(state, board, made_at=session.now, packages=packages, alike=alike)
-    out.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    for name, content in ((f"{phase}.html", report_page(made)), (f"{phase}.json", text)):
-        (out / name).unlink(missing_ok=True)  # others may have it open
-        write_private(out / name, content)
+    files = {f"{phase}.html": report_page(made).encode(), f"{phase}.json": text.encode()}
+    write_files(out, files, private=("",))
     print(f"Wrote {out / f'{phase}.html'} and {phase}.json. They show hidden tasks: keep them private.")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from scoring.errors import OrganizerError
+from scoring.files import write_files
 from scoring.printable import count_of, name_some, printable, printable_lines
 from worker.cli.terminal import JsonOption
 
@@ -67,7 +68,7 @@ def import_results(
     rows = [] if ranges is None or faults else standings(results, ranges, names)
     verdict = comment(faults, ranking_markdown(rows) if rows else "")
     if comment_file is not None:
-        comment_file.write_text(verdict, "utf-8")
+        write_files(comment_file.parent, {comment_file.name: verdict.encode()})
     if json_output:
         print(json.dumps({"valid": not faults, "faults": faults, "standings": rows}, indent=2))
     else:
@@ -81,7 +82,7 @@ def import_results(
                 cure="Add --normalizer FILE, or create a normalizer with --freeze.",
                 code="geobench.normalizer",
             )
-        _write(output, board_files(results, ranges, names, at=datetime.now(UTC)))
+        write_files(output, board_files(results, ranges, names, at=datetime.now(UTC)))
 
 
 def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
@@ -118,7 +119,8 @@ def _freeze(path: Path, results: pd.DataFrame) -> None:
             cure="Use it with --normalizer, or choose another name.",
             code="geobench.frozen",
         )
-    path.write_text(json.dumps(make_normalizer(results), indent=2) + "\n", "utf-8")
+    text = json.dumps(make_normalizer(results), indent=2) + "\n"
+    write_files(path.parent, {path.name: text.encode()})
 
 
 def export_results(
@@ -174,14 +176,7 @@ def _to_neurobench(source: Path, output: Path | None) -> None:
     if output is None:
         print(json.dumps(documents, indent=2))
         return
-    _write(
+    write_files(
         output, {f"{each['task']}.json": (json.dumps(each, indent=2) + "\n").encode() for each in documents}
     )
     print(f"Wrote {count_of(len(documents), 'task')} to {output}.")
-
-
-def _write(folder: Path, files: dict[str, bytes]) -> None:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)

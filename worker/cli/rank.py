@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
+from scoring.files import write_files
 from scoring.printable import printable
 from worker.cli.terminal import Console, JsonOption, table_of
 
@@ -114,8 +115,7 @@ def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str) -> Path:
 
     now = datetime.now().astimezone()
     path = output_dir / "leaderboards" / phase / f"leaderboard_{now:%Y%m%d_%H%M%S}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(leaderboard_csv(runs), "utf-8")
+    write_files(path.parent, {path.name: leaderboard_csv(runs).encode()})
     return path
 
 

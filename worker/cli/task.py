@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from scoring.errors import OrganizerError
+from scoring.files import write_files
 from scoring.printable import printable, printable_lines
 from worker.cli.terminal import JsonOption
 
@@ -77,10 +78,9 @@ def new(
     if folder.exists():
         raise OrganizerError(f"{folder} exists already.", cure="Choose another folder.", code="task.exists")
     read_labels(labels, folder.name, chosen)
-    folder.mkdir(parents=True, mode=0o700)  # the labels are hidden
-    (folder / "labels.csv").write_bytes(labels.read_bytes())
     text = TEMPLATE.format(identifier=folder.name, type=chosen)
-    (folder / "task.yaml").write_text(text, "utf-8")
+    files = {"labels.csv": labels.read_bytes(), "task.yaml": text.encode()}
+    write_files(folder, files, private=("",))  # the labels are hidden
     print(
         f"Made {folder}. Fill in {folder / 'task.yaml'}, then run: neuco-worker task check {shlex.quote(str(folder))}"
     )

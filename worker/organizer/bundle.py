@@ -48,13 +48,6 @@ UNKNOWN = "an address that the organizers announce"
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that equal sources make equal zips
 
 
-def write_sources(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write sources of the bundle into a folder, which is made if it does not exist."""
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-
-
 def read_sources(folder: Path) -> dict[str, bytes]:
     """Return the files in the bundle's folder by path, without hidden ones and what Python has compiled."""
     return {

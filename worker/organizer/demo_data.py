@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,13 +94,9 @@ def load() -> tuple[PhaseData, PhaseData]:
     )
 
 
-def write_phase(phase: PhaseData, *, tasks: Path, ids: Path) -> None:
-    """Write the label files and the public id list."""
-    tasks.mkdir(parents=True, exist_ok=True)
-    ids.parent.mkdir(parents=True, exist_ok=True)
-    ids.write_bytes(phase.id_list)
-    for name, content in phase.label_files.items():
-        (tasks / name).write_bytes(content)
+def phase_files(phase: PhaseData, *, tasks: str, ids: str) -> dict[str, bytes]:
+    """Return the label files and the public id list by path."""
+    return {ids: phase.id_list, **{f"{tasks}/{name}": content for name, content in phase.label_files.items()}}
 
 
 DIMENSION = 64

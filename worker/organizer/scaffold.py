@@ -6,13 +6,15 @@ import io
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import cycle
 from pathlib import Path
 
 from scoring.errors import OrganizerError
-from worker.challenge.configuration import CODENAME, EXAMPLE_REPOSITORY, Configuration, github_pages, load
+from scoring.files import write_files
+from worker.challenge.configuration import CODENAME, EXAMPLE_REPOSITORY, Configuration, github_pages, read
 from worker.challenge.secrets import make
 from worker.challenge.sections import Beacon
 from worker.organizer import shipped
@@ -22,7 +24,6 @@ from worker.organizer.bundle import (
     read_sources,
     renewed_sources,
     sources,
-    write_sources,
 )
 from worker.organizer.bundle_check import bundle_faults
 from worker.organizer.configuration_text import scalar
@@ -100,27 +101,34 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     from worker.organizer import demo_data
 
     check_free(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / "challenge.yaml"
-    path.write_text(new_configuration(new, now=now), encoding="utf-8")
-    try:
-        configuration = load(path)
-    except OrganizerError:
-        path.unlink()
-        raise
+    text = new_configuration(new, now=now)
+    configuration = read(text, directory / "challenge.yaml")
     schema = json.dumps(Configuration.model_json_schema(), indent=1, ensure_ascii=False)
-    (directory / SCHEMA).write_text(schema + "\n", encoding="utf-8")  # for editors
-    for name in SECRETS:
-        make(directory / name)
-    (directory / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
-    (directory / "tasks").mkdir(mode=0o700)  # no other user of this machine may see hidden tasks
-    dev, last = demo_data.load()
-    for codename, phase in configuration.phases.items():
-        example = last if codename == list(new.phases)[-1] else dev
-        demo_data.write_phase(
-            example, tasks=configuration.path(phase.tasks), ids=configuration.path(phase.ids)
-        )
-    pack_bundle(directory, configuration, now=now)
+    made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name in SECRETS:
+            make(directory / name)
+        bundle = sources(configuration, now=now)
+        files = {
+            "challenge.yaml": text.encode(),
+            SCHEMA: f"{schema}\n".encode(),  # for editors
+            ".gitignore": GITIGNORE.encode(),
+            "bundle.zip": _packed(bundle, configuration, directory),
+            **{f"bundle/{name}": content for name, content in bundle.items()},
+        }
+        dev, last = demo_data.load()
+        for codename in new.phases:
+            example = last if codename == list(new.phases)[-1] else dev
+            files |= demo_data.phase_files(example, tasks=f"tasks/{codename}", ids=f"ids/{codename}.txt")
+        write_files(directory, files, private=("tasks/",))
+    except BaseException:
+        with suppress(OSError):
+            for name in SECRETS:
+                (directory / name).unlink(missing_ok=True)
+            for folder in made:
+                folder.rmdir()
+        raise
     return [directory / name for name in WRITTEN]
 
 
@@ -164,12 +172,24 @@ def pack_bundle(directory: Path, configuration: Configuration, *, now: datetime)
     Raises:
         OrganizerError: If EvalAI would refuse it, or it does not fit ``challenge.yaml``; nothing is then written.
     """
-    folder, target, fresh = directory / "bundle", directory / "bundle.zip", directory / ".bundle.zip"
+    folder = directory / "bundle"
     files, written = {}, sources(configuration, now=now)
     if folder.exists():
         files = read_sources(folder)
         written = renewed_sources(files, configuration, now=now)
-    packed = pack({**files, **written}, configuration)
+    packed = _packed({**files, **written}, configuration, directory)
+    renewed = {f"bundle/{name}": content for name, content in written.items()}
+    write_files(directory, {**renewed, "bundle.zip": packed})
+    return sorted(written)
+
+
+def _packed(files: Mapping[str, bytes], configuration: Configuration, directory: Path) -> bytes:
+    """Return the zip of the bundle's sources, checked.
+
+    Raises:
+        OrganizerError: If EvalAI would refuse it, or it does not fit ``challenge.yaml``.
+    """
+    packed = pack(files, configuration)
     faults = bundle_faults(io.BytesIO(packed), configuration)
     if faults:
         raise OrganizerError(
@@ -177,10 +197,7 @@ def pack_bundle(directory: Path, configuration: Configuration, *, now: datetime)
             cure=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {shlex.quote(str(directory))}",
             code="bundle.invalid",
         )
-    write_sources(folder, written)
-    fresh.write_bytes(packed)
-    fresh.replace(target)
-    return sorted(written)
+    return packed
 
 
 def new_configuration(new: NewChallenge, *, now: datetime) -> str:

@@ -204,6 +204,8 @@ INTERRUPTED = 130
 UNWRITABLE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of an output that takes no more: its reader has ended, or a disk, a quota or a file's limit is full."""
 
+FREE = "Free space, or write to another disk, and run the command again."
+
 app = typer.Typer(
     name="neuco-check",
     help="Check a submission to an embedding challenge before you send it.",
@@ -229,7 +231,7 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
     """Run a command and return its exit status; wrong usage is reported here.
 
     Raises:
-        NeucoError: If the command ended with it, or its output cannot be written.
+        NeucoError: If the command ended with it, its output cannot be written, or the system refused a file.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal need not have every character
@@ -239,21 +241,36 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        if error.errno not in UNWRITABLE or sys.stdout is None:
+        if error.strerror is None:  # not the system's
             raise
+        if error.filename is not None or error.errno not in UNWRITABLE or sys.stdout is None:
+            raise _refused(error) from error
         with contextlib.suppress(OSError):
             sys.stdout.flush()
         # Otherwise Python writes what is left when it ends, and fails again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader, such as a pager or head, has ended
             return 1
-        place = f"{error.filename} cannot" if error.filename else "The output of the command cannot"
         raise InfrastructureError(
-            f"{place} be written: {error.strerror}.",
-            cure="Free space, or write to another disk, and run the command again.",
+            f"The output of the command cannot be written: {error.strerror}.",
+            cure=FREE,
             code="output.unwritable",
         ) from error
     return status
+
+
+def _refused(error: OSError) -> NeucoError:
+    """Return what the system refused, with the path if it is known, and the system's reason."""
+    place = error.filename or "A file"
+    if error.errno in UNWRITABLE:
+        return InfrastructureError(
+            f"{place} cannot be written: {error.strerror}.", cure=FREE, code="file.unwritable"
+        )
+    return OrganizerError(
+        f"{place} cannot be used: {error.strerror}.",
+        cure="Check the path and its permissions, or name another place, and run the command again.",
+        code="file.unusable",
+    )
 
 
 def _status(program: Callable[..., Any], arguments: list[str]) -> int:

@@ -41,12 +41,6 @@ def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int
         )
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a new file that only its owner can read, from its first moment on."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-
-
 PROBE_BYTES = 65536
 """At least as much as a transaction needs; written to an unnamed file that is removed at once."""
 

@@ -30,6 +30,7 @@ import psutil
 import sqlalchemy as sa
 import yaml
 
+from scoring.files import write_files
 from scoring.scorecard import Scorecard
 from tests.waiting import LIMIT_S, until
 from worker.challenge.configuration import load
@@ -43,7 +44,6 @@ from worker.intake.queue import POLL
 from worker.intake.reading import RECONCILE
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
-from worker.runtime.storage import write_private
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import ACTIVE, State, Store, SubmissionRow, Transaction, schema
 from worker.verify import Status, Verdict, verdicts
@@ -192,8 +192,8 @@ class Harness:
             _write_task(tasks / "alpha__regr.csv", labels[:, 0], ROWS)
             _write_task(tasks / "beta__cls.csv", (labels[:, 1] > 0).astype(int), ROWS)
         _write_task(self.folder / "tasks" / "dev" / "gamma__regr.csv", labels[:, 2], 45)
-        for name, content in (("challenge.secret", SECRET), ("signing.key", KEY.seed.hex())):
-            write_private(self.folder / name, content)
+        keys = {"challenge.secret": SECRET.encode(), "signing.key": KEY.seed.hex().encode()}
+        write_files(self.folder, keys, private=("",))
         (self.folder / "token").write_text(self.evalai.token("host"))
         subprocess.run(["git", "init", "-q", "--bare", str(self.board)], check=True, env=clean_environment())
 

@@ -24,19 +24,19 @@ import pytest
 import yaml
 from flask import Flask
 
+from scoring.files import write_files
 from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
 from worker.challenge.signing import Signer, signer
 from worker.fairness.commitments import signed
 from worker.fairness.recording import record_phases
-from worker.organizer.bundle import CONFIG_NAME, pack, read_sources, sources, write_sources
+from worker.organizer.bundle import CONFIG_NAME, pack, read_sources, sources
 from worker.organizer.bundle_check import TERMS
 from worker.organizer.demo_data import load as load_digits
-from worker.organizer.demo_data import write_phase
+from worker.organizer.demo_data import phase_files
 from worker.organizer.doctor import ALL, Level, Report, examine
 from worker.organizer.scaffold import EXAMPLE_QUEUE
-from worker.runtime.storage import write_private
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, Listener, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import Store
@@ -82,7 +82,8 @@ def write_healthy(folder: Path) -> None:
             write_labels(folder / "tasks" / phase / name, rows)
     (folder / "tasks").chmod(0o700)
     for name in ("challenge.secret", "signing.key"):
-        write_private(folder / name, hashlib.sha256(f"a healthy {name}".encode()).hexdigest() + "\n")
+        text = hashlib.sha256(f"a healthy {name}".encode()).hexdigest()
+        write_files(folder, {name: f"{text}\n".encode()}, private=("",))
     subprocess.run(
         ["git", "init", "-q", "--bare", "-b", "main", str(folder / "board.git")],
         check=True,
@@ -295,7 +296,7 @@ def _bundle(
     def plant(challenge: FaultyChallenge) -> None:
         challenge.open()
         folder, configuration = challenge.folder / "bundle", load(challenge.path)
-        write_sources(folder, sources(configuration, now=datetime.now(UTC)))
+        write_files(folder, sources(configuration, now=datetime.now(UTC)))
         document = yaml.safe_load((folder / CONFIG_NAME).read_text())
         document["challenge_phases"][0] |= said
         (folder / CONFIG_NAME).write_text(yaml.safe_dump(document))
@@ -322,7 +323,7 @@ def _old_git(challenge: FaultyChallenge) -> None:
 
 def example_tasks(challenge: FaultyChallenge) -> None:
     """Leave the tasks and ids of dev as `init` writes them."""
-    write_phase(load_digits()[0], tasks=challenge.folder / "tasks" / "dev", ids=challenge.folder / "dev.txt")
+    write_files(challenge.folder, phase_files(load_digits()[0], tasks="tasks/dev", ids="dev.txt"))
     for name in label_rows("dev"):
         (challenge.folder / "tasks" / "dev" / name).unlink()
 

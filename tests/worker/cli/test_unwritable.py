@@ -1,0 +1,101 @@
+"""A place that cannot be written to ends a command with its path and the reason, and nothing is left half-way."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scoring.files import write_files
+from tests.worker.harness.harness import ROOT, Harness, clean_environment
+from worker.cli import guarded
+
+
+@pytest.fixture(scope="module")
+def challenge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A challenge without submissions; it is not changed."""
+    with Harness(tmp_path_factory.mktemp("challenge")) as harness:
+        assert harness.once().returncode == 0
+        yield harness.path
+
+
+COMMANDS = [
+    "init {place}/c --yes",
+    "demo --dir {place}/c --folds 1",
+    "task new {place}/canopy --labels {labels}",
+    "challenge backup {place}/c.zip --config {config}",
+    "board publish --preview {place}/c --config {config}",
+    "board report --phase dev --out {place}/c --config {config}",
+    "rehearse --keep {place}/c --folds 1 --config {config}",
+    "sandbox --run {place}/c --config {config}",
+]
+"""Commands that write to a folder of the user's."""
+
+
+def words(command: str, place: Path, challenge: Path) -> list[str]:
+    """The words of a command."""
+    labels = next(challenge.parent.glob("tasks/dev/*__regr.csv"))
+    return command.format(place=place, labels=labels, config=challenge).split()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_place_that_cannot_be_used_is_named(
+    tmp_path: Path, challenge: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Here a file is where a folder should be; a folder of somebody else's is the same to the code, but not to root."""
+    (tmp_path / "file").write_text("mine")
+    assert guarded(words(command, tmp_path / "file", challenge)) in (1, 2)
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'file'}" in said
+    assert "Not a directory" in said
+    assert "bug" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("room", [100, 3_000, 30_000])
+@pytest.mark.parametrize("command", [COMMANDS[0], *COMMANDS[2:6]])
+def test_a_full_disk_leaves_nothing(tmp_path: Path, challenge: Path, command: str, room: int) -> None:
+    """A limit of the size of a file stands for the disk: the secret, which is small, would fit."""
+    done = subprocess.run(
+        [sys.executable, "-m", "worker.cli", *words(command, tmp_path / "new", challenge)],
+        env=clean_environment(),
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    )
+    assert done.returncode or room > 100
+    if done.returncode:
+        assert "File too large" in done.stderr
+        assert "bug" not in done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_there_stay_as_they_were(tmp_path: Path) -> None:
+    """The first file could be written, the second cannot."""
+    (tmp_path / "a").write_text("before")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(IsADirectoryError) as refused:
+        write_files(tmp_path, {"new/c": b"after", "a": b"after", "b": b"after"})
+    assert refused.value.filename == str(tmp_path / "b")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+    assert (tmp_path / "a").read_text() == "before"
+
+
+def test_private_files_are_private(tmp_path: Path) -> None:
+    """And so are the folders that are made for them, even in place of a file that others could read."""
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "secret").touch(mode=0o644)
+    write_files(
+        tmp_path / "f", {"secret": b"s", "tasks/dev/a": b"a", "open/b": b"b"}, private=("secret", "tasks/")
+    )
+    private = ["secret", "tasks", "tasks/dev", "tasks/dev/a"]
+    assert [oct((tmp_path / "f" / name).stat().st_mode & 0o077) for name in private] == ["0o0"] * 4
+    assert (tmp_path / "f" / "open" / "b").stat().st_mode & 0o044
+    write_files(tmp_path / "g", {"a": b"a"}, private=("",))
+    assert (tmp_path / "g").stat().st_mode & 0o077 == 0

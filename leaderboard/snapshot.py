@@ -126,7 +126,8 @@ class Standing:
     """One public row of a board.
 
     Ranked rows (teams in competition) have the numbers 1, 2, 3 … A baseline or a row out of competition has a position but takes no number:
-    its ``rank`` and ``rank_by_mean`` are those that it would have. They order the rows and give the movement, but are not printed.
+    its ``rank`` and ``rank_by_mean`` are those that it would have. They order the rows and give the movement, but are printed only if it is
+    apart.
 
     Attributes:
         rank: Dynamic rank; ties share the better rank.
@@ -137,6 +138,7 @@ class Standing:
         q_mean: Mean Q, unrounded; rendering rounds it to ``rules.decimals``.
         baseline: Whether it is a baseline, which is shown without a number.
         eligible: False shows it as out of competition, without a number.
+        apart: Whether it affects no other row. It is below them, and its rank is printed in parentheses.
         group: 1-based tie group.
         submissions: Number of the row's scored public submissions.
         last_submitted_at: The latest of them, aware UTC.
@@ -159,6 +161,7 @@ class Standing:
     move: int = 0
     move_kind: MoveKind = MoveKind.NONE
     method: str = ""
+    apart: bool = False
 
     @property
     def key(self) -> RowKey:

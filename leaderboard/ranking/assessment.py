@@ -59,6 +59,10 @@ class Contender:
         """Whether it competes, as an eligible team."""
         return self.entry.eligible and not self.entry.baseline
 
+    def apart(self, rules: PhaseRules) -> bool:
+        """Return whether it affects no other row: it is listed below the others, with the rank that it would have."""
+        return not (self.numbered or self.weighs(rules))
+
     def weighs(self, rules: PhaseRules) -> bool:
         """Return whether it counts in weights and per-task ranks, like teams in competition, and baselines if the rules say so."""
         return rules.baselines_weigh if self.entry.baseline else self.entry.eligible
@@ -224,7 +228,8 @@ def assess(phase: PhaseSnapshot) -> Assessment | None:
             for left, pairs in reversals.items()
         },
     )
-    return Assessment(**vars(ordered), groups=tie_groups(numbered.tolist(), luck.beats), figures=figures)
+    groups = tie_groups(numbered.tolist(), luck.beats, (~(weighs | numbered)).tolist())
+    return Assessment(**vars(ordered), groups=groups, figures=figures)
 
 
 def _row(order: Order, luck: Uncertainty, stability: Sequence[RowStability], index: int) -> RowFigures:

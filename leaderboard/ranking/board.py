@@ -63,7 +63,7 @@ def following_board(
         before: The board before it.
         at: Its time.
     """
-    standings = () if order is None else _standings(order, before)
+    standings = () if order is None else _standings(phase, order, before)
     contenders = (
         () if order is None else tuple(sorted(order.contenders, key=lambda row: row.entry.submission))
     )
@@ -80,7 +80,7 @@ def following_board(
     )
 
 
-def _standings(order: Order, before: Board | None) -> tuple[Standing, ...]:
+def _standings(phase: PhaseSnapshot, order: Order, before: Board | None) -> tuple[Standing, ...]:
     old = {} if before is None else {standing.key: standing for standing in before.standings}
     groups = order.groups if isinstance(order, Assessment) else (0,) * len(order.contenders)
     standings = []
@@ -100,6 +100,7 @@ def _standings(order: Order, before: Board | None) -> tuple[Standing, ...]:
                 baseline=entry.baseline,
                 eligible=entry.eligible,
                 group=groups[index],
+                apart=contender.apart(phase.rules),
                 submissions=contender.submissions,
                 last_submitted_at=contender.last_submitted_at,
                 move=move,
@@ -136,6 +137,7 @@ def _content(standings: Sequence[Standing], rounding: Rounding) -> tuple[object,
             standing.baseline,
             standing.eligible,
             standing.group,
+            standing.apart,
             standing.submissions,
             standing.last_submitted_at,
         )

@@ -7,6 +7,9 @@ ranks the official table (paper Eq. 2, 4 and 8).
 both. A baseline is never numbered, and weighs unless the organizer switched that off. A team out of competition is neither. Entries
 that are not numbered get the rank that they would have, one plus the number of better numbered entries, so they move nobody.
 
+Entries that are neither are *apart*: below all others, in the order of the ranks that they would have. The task ranks of the others lack
+them, so each is compared with ranks that it has pushed down: on every task on which it is better, by one.
+
 The dynamic rank depends on all entries: a team's submission changes the task weights and may swap two others (paper A.3). Leaving teams
 out one at a time shows which pairs depend on them.
 """
@@ -79,15 +82,24 @@ def rank(
     per_task = task_ranks(quality, weighs)
     weighted = [round(math.fsum(row), DIGITS) for row in (per_task * weights).tolist()]
     means = np.array([math.fsum(row) / tasks for row in quality.tolist()])
+    ranks = ranks_of(np.array(weighted), quality, weights, weighs=weighs, numbered=numbered).tolist()
+    apart = ~(weighs | numbered)
     order = sorted(
         range(entries),
-        key=lambda i: (weighted[i], not numbered[i], -means[i], tie_breaks[i] if tie_breaks else i),
+        key=lambda i: (
+            apart[i],
+            ranks[i] if apart[i] else 0,
+            weighted[i],
+            not numbered[i],
+            -means[i],
+            tie_breaks[i] if tie_breaks else i,
+        ),
     )
     return Ranking(
         weights=tuple(weights.tolist()),
         task_ranks=tuple(map(tuple, per_task.tolist())),
         weighted_ranks=tuple(weighted),
-        ranks=tuple(final_ranks(np.array(weighted), numbered).tolist()),
+        ranks=tuple(ranks),
         means=tuple(means.tolist()),
         ranks_by_mean=tuple(final_ranks(-means, numbered).tolist()),
         order=tuple(order),
@@ -178,6 +190,34 @@ def final_ranks(scores: NDArray[np.float64], numbered: NDArray[np.bool_]) -> NDA
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+
+def ranks_of(
+    weighted: Floats, quality: Floats, weights: Floats, *, weighs: Flags, numbered: Flags
+) -> NDArray[np.int32]:
+    """Return final ranks: one plus the number of numbered entries with a lower weighted rank, pushed down by an entry that is apart.
+
+    Args:
+        weighted: ... x P weighted ranks.
+        quality: P x T or ... x P x T quality scores.
+        weights: ... x T.
+        weighs: P booleans.
+        numbered: P booleans.
+
+    Returns:
+        ... x P.
+    """
+    ranks = final_ranks(weighted, numbered)
+    for index in np.flatnonzero(~(weighs | numbered)).tolist():
+        others = pushed(weighted, quality, weights, index)[..., numbered]
+        ranks[..., index] = 1 + (others < weighted[..., index, None]).sum(axis=-1)
+    return ranks
+
+
+def pushed(weighted: Floats, quality: Floats, weights: Floats, index: int) -> Floats:
+    """Return the weighted ranks of all entries after an entry that is apart has pushed them down where it is better: ... x P."""
+    better = quality[..., index, None, :] > quality
+    return np.asarray(np.round(weighted + (better * weights[..., None, :]).sum(axis=-1), DIGITS))
 
 
 def leave_one_out(

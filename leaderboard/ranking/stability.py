@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leaderboard.ranking.dynamic_rank import (
     Flags,
     Floats,
-    final_ranks,
+    ranks_of,
     shares,
     spreads,
     task_ranks,
@@ -62,14 +62,19 @@ def task_stability(
     def weighted(counts: NDArray[np.generic]) -> Floats:
         return weighted_ranks(ranks, shares(spread, counts.astype(np.float64), ghost_task))
 
+    def final(weighted: Floats, counts: NDArray[np.generic]) -> NDArray[np.int32]:
+        weights = shares(spread, counts.astype(np.float64), ghost_task)
+        return ranks_of(weighted, quality, weights, weighs=weighs, numbered=numbered)
+
     order = np.sign(np.diff(weighted(np.ones(len(names)))))
     first, kept = np.zeros(rows, np.int64), np.zeros(rows - 1, np.int64)
     drawn = counted_draws(f"task bootstrap 1\0{phase}\0{len(names)}", len(names), replicates)
     for start in range(0, replicates, CHUNK):
         part = weighted(drawn[start : start + CHUNK])
-        first += (part <= part[:, numbered].min(axis=1, keepdims=True)).sum(axis=0)
+        first += (final(part, drawn[start : start + CHUNK]) == 1).sum(axis=0)
         kept += (np.sign(np.diff(part)) == order).sum(axis=0)
-    without = final_ranks(weighted(1 - np.eye(len(names))), numbered)
+    left_out = 1 - np.eye(len(names))
+    without = final(weighted(left_out), left_out)
     return tuple(
         RowStability(
             without=dict(zip(names, of.tolist(), strict=True)),

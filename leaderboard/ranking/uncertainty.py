@@ -23,7 +23,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.ranking.dynamic_rank import Floats, final_ranks, task_ranks, task_weights, weighted_ranks
+from leaderboard.ranking.dynamic_rank import (
+    Floats,
+    pushed,
+    ranks_of,
+    task_ranks,
+    task_weights,
+    weighted_ranks,
+)
 from scoring.metrics import quality_of_moments
 
 CHUNK = 100  # most replicates at a time; 100 teams x 20 tasks x 200 folds then take less than 200 MB
@@ -87,7 +94,7 @@ def bootstrap(
     observed = _evaluate(row_sets, None, epsilon, tasks)
     means, errors = np.empty((2, replicates, entries))
     ranks = np.empty((replicates, entries), np.int32)
-    beats = np.zeros((entries, entries))
+    beats, apart = np.zeros((entries, entries)), ~(weighs | numbered)
     drawn = [row_set.draw(table.seed, replicates) for row_set in row_sets]
     for part in _chunks(replicates, row_sets):
         quality, squared_error = _evaluate(row_sets, [counts[part] for counts in drawn], epsilon, tasks)
@@ -95,8 +102,13 @@ def bootstrap(
         quality = np.round(quality, DIGITS)
         weights = task_weights(quality, weighs, ghost_task)
         weighted = weighted_ranks(task_ranks(quality, weighs), weights)
-        ranks[part] = final_ranks(weighted, numbered)
-        beats += (weighted[:, :, None] < weighted[:, None, :]).sum(axis=0)
+        ranks[part] = ranks_of(weighted, quality, weights, weighs=weighs, numbered=numbered)
+        better = weighted[:, :, None] < weighted[:, None, :]
+        for index in np.flatnonzero(apart).tolist():
+            others = pushed(weighted, quality, weights, index)[:, ~apart]
+            better[:, index, ~apart] = weighted[:, [index]] < others
+            better[:, ~apart, index] = others < weighted[:, [index]]
+        beats += better.sum(axis=0)
     cut = int(replicates * (1 - CONFIDENCE) / 2)
     ordered = np.sort(ranks, axis=0)
     return Uncertainty(
@@ -155,26 +167,32 @@ def standard_errors(table: FoldTable, epsilon: float) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def tie_groups(numbered: Sequence[bool], beats: Floats) -> tuple[int, ...]:
+def tie_groups(numbered: Sequence[bool], beats: Floats, apart: Sequence[bool]) -> tuple[int, ...]:
     """Put adjacent entries that cannot be told apart into groups.
 
     From the top of the board down, an entry joins the group above it unless that group's first entry beats it in at least 95 % of the
-    replicates. An entry without a number never begins a group: if it does not join the group above, it belongs to the next one below.
+    replicates. An entry without a number never begins a group: if it does not join the group above, it belongs to the next one below. One
+    that is apart joins the first group whose first entry does not beat it.
 
     Args:
         numbered: Whether each entry competes, in board order.
         beats: From :class:`Uncertainty`, in board order.
+        apart: Whether each entry is apart, see :mod:`leaderboard.ranking.dynamic_rank`; these are the last ones.
 
     Returns:
         Each entry's 1-based group.
     """
     groups: list[int] = []
-    group, first = 0, -1
+    firsts: list[int] = []
     for index, competes in enumerate(numbered):
-        apart = first < 0 or beats[first, index] >= CONFIDENCE
-        if apart and competes:
-            group, first = group + 1, index
-        groups.append(group if competes or not apart else group + 1)
+        beaten = (beats[firsts, index] >= CONFIDENCE).tolist()
+        if competes and (not beaten or beaten[-1]):
+            firsts.append(index)
+            groups.append(len(firsts))
+        elif apart[index]:
+            groups.append([*beaten, False].index(False) + 1)
+        else:
+            groups.append(len(firsts) + (not beaten or beaten[-1]))
     return tuple(groups)
 
 

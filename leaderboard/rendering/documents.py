@@ -78,6 +78,8 @@ class HistoryRow(BoardRow):
 class Entry(BoardRow):
     """A row of the newest board."""
 
+    rank_if_competing: Positive | None
+    """Rank that an entry below the others would have, such as a team out of competition, which affects no others. Null for the others."""
     group: Number
     """Number of the entry's group, from the top. A group's first entry does not beat any other entry of the group with 95 % confidence."""
     reliable: bool
@@ -96,6 +98,11 @@ class Entry(BoardRow):
     def has_method(self) -> bool:
         """Whether it has information about its method."""
         return bool(self.method or self.project_url or self.publication_url)
+
+    @property
+    def shown_rank(self) -> str:
+        """The rank as it is printed: in parentheses if it is the one that the entry would have."""
+        return str(self.rank or (f"({self.rank_if_competing})" if self.rank_if_competing else "–"))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -120,7 +120,13 @@ def _standing(row: HistoryRow) -> Standing:
 def _completed(board: Board, document: PhaseDocument) -> Board:
     """Return the newest board with what only the JSON has."""
     standings = tuple(
-        replace(standing, group=row.group, last_submitted_at=row.last_submission)
+        replace(
+            standing,
+            rank=row.rank_if_competing or standing.rank,
+            apart=row.rank_if_competing is not None,
+            group=row.group,
+            last_submitted_at=row.last_submission,
+        )
         for standing, row in zip(board.standings, document.entries, strict=True)
     )
     return replace(board, standings=standings, figures=_figures(document))

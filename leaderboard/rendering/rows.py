@@ -158,6 +158,7 @@ def public_rows(
                 position=position,
                 rank=standing.rank if standing.numbered else None,
                 rank_by_mean=standing.rank_by_mean if standing.numbered else None,
+                rank_if_competing=standing.rank if standing.apart else None,
                 team=name,
                 q_mean=value,
                 q_text=printed(value, rounding.decimals, rounding.ladder_step),

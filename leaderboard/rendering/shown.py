@@ -157,6 +157,11 @@ def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
     }[rules.selection]
     elsewhere = rules.eligible_if_scored_in
     eligible = f" Teams without a score in the phase {elsewhere} are out of competition." if elsewhere else ""
+    apart = (
+        " Entries that affect no others are below them; the rank that they would have is in parentheses."
+        if any(row.rank_if_competing for row in document.entries)
+        else ""
+    )
     weigh = "affect ranks and weights" if rules.baselines_weigh else "do not affect ranks or weights"
     shown = (
         "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
@@ -171,7 +176,7 @@ def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
             "On every hidden task, the entries are ranked by their quality score Q. The dynamic rank orders them by the weighted average"
             f" of these ranks. A task weighs more if the entries differ more on it. Baselines {weigh}."
         ),
-        f"{counted} A submission is public if its author made it public when submitting.{eligible}",
+        f"{counted} A submission is public if its author made it public when submitting.{eligible}{apart}",
         (
             "A move is “own” if another submission of the team counts, and “passive” if something else caused it: the submissions of"
             " others, for example, change task ranks and weights. A group's first entry does not beat any other entry of the group with"

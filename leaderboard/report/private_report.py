@@ -121,6 +121,7 @@ def _figures(phase: PhaseSnapshot, assessment: Assessment, packages: Sequence[Ta
                 "team": contender.name,
                 "baseline": contender.entry.baseline,
                 "numbered": contender.numbered,
+                "apart": contender.apart(phase.rules),
                 "rank": ranking.ranks[index],
                 "rank_by_mean": ranking.ranks_by_mean[index],
                 "q_mean": ranking.means[index],

@@ -184,7 +184,22 @@ def ranked(
     weights = spread / total if total else np.full(len(spread), 1 / len(spread))
     ranks = 1 + (table[weigh][None] > table[:, None]).sum(axis=1)
     weighted = (ranks * weights).sum(axis=1).round(9)
-    return weights, ranks, weighted, places(-weighted, numbered)
+    return weights, ranks, weighted, final_ranks(table, weights, weighted, weigh, numbered)
+
+
+def final_ranks(
+    table: np.ndarray, weights: np.ndarray, weighted: np.ndarray, weigh: np.ndarray, numbered: np.ndarray
+) -> list[int]:
+    """Return the ranks by R; those of entries that are apart are the ones that they would have."""
+    final = places(-weighted, numbered)
+    for apart in np.flatnonzero(~weigh & ~numbered):
+        final[apart] = 1 + int((overtaken(table, weights, weighted, apart)[numbered] < weighted[apart]).sum())
+    return final
+
+
+def overtaken(table: np.ndarray, weights: np.ndarray, weighted: np.ndarray, apart: int) -> np.ndarray:
+    """Return R of all entries after one that is apart has pushed them down."""
+    return (weighted + ((table[apart] > table) * weights).sum(axis=1)).round(9)
 
 
 def places(scores: np.ndarray, numbered: np.ndarray) -> list[int]:
@@ -203,6 +218,7 @@ class Replicates:
     errors: np.ndarray
     weighted: np.ndarray
     ranks: np.ndarray
+    beats: np.ndarray
 
 
 def resampled(
@@ -222,8 +238,16 @@ def resampled(
         quality_scores = np.array(table).T
         squares = sum((values**2).sum(axis=1) for values in influences.values())
         compared = quality_scores.round(6) if replicate else quality_scores
-        _, _, weighted, ranks = ranked(compared, **rule)
-        results.append((quality_scores.mean(axis=1), np.sqrt(squares) / len(folds), weighted, ranks))
+        weights, _, weighted, ranks = ranked(compared, **rule)
+        beats = weighted[:, None] < weighted
+        together = rule["weigh"] | rule["numbered"]
+        for apart in np.flatnonzero(~together):
+            others = overtaken(compared, weights, weighted, apart)[together]
+            beats[apart, together], beats[together, apart] = (
+                weighted[apart] < others,
+                others < weighted[apart],
+            )
+        results.append((quality_scores.mean(axis=1), np.sqrt(squares) / len(folds), weighted, ranks, beats))
     return Replicates(*(np.array(part) for part in zip(*results, strict=True)))
 
 
@@ -267,15 +291,19 @@ def rank_interval(ranks: np.ndarray) -> tuple[int, int]:
     return int(kept[0]), int(kept[-1])
 
 
-def grouped(beats: np.ndarray, numbered: np.ndarray) -> list[int]:
+def grouped(beats: np.ndarray, numbered: np.ndarray, apart: Sequence[bool]) -> list[int]:
     """Return the groups of entries in the order of the board."""
     groups: list[int] = []
-    first, group = None, 0
+    first, group, firsts = None, 0, []
     for index, competes in enumerate(numbered):
-        if first is not None and beats[first, index] < 0.95:
+        if apart[index]:
+            near = [place for place, leader in enumerate(firsts, 1) if beats[leader, index] < 0.95]
+            groups.append(min(near, default=group + 1))
+        elif first is not None and beats[first, index] < 0.95:
             groups.append(group)
         elif competes:
             first, group = index, group + 1
+            firsts.append(index)
             groups.append(group)
         else:
             groups.append(group + 1)
@@ -303,20 +331,22 @@ def other_tasks(
     spread = table[weigh].std(axis=0) if weigh.any() else np.zeros(tasks)
     ranks = 1 + (table[weigh][None] > table[:, None]).sum(axis=1)
 
-    def weighted(counts: np.ndarray) -> np.ndarray:
+    def chosen(counts: np.ndarray) -> tuple[np.ndarray, list[int]]:
         total = ghost + (counts * spread).sum()
         weights = counts * spread / total if total else counts / counts.sum()
-        return (ranks * weights).sum(axis=1).round(9)
+        weighted = (ranks * weights).sum(axis=1).round(9)
+        return weighted, final_ranks(table, weights, weighted, weigh, numbered)
 
     digest = hashlib.sha256("\0".join(["task bootstrap 1", phase, str(tasks)]).encode()).digest()
     generator = np.random.RandomState(np.frombuffer(digest, "<u4"))
     draws = generator.randint(0, tasks, (number, tasks))
-    drawn = np.array([weighted((draw[:, None] == range(tasks)).sum(axis=0)) for draw in draws])
-    now = np.sign(np.diff(weighted(np.ones(tasks))))
+    boards = [chosen((draw[:, None] == range(tasks)).sum(axis=0)) for draw in draws]
+    drawn, final = (np.array(part) for part in zip(*boards, strict=True))
+    now = np.sign(np.diff(chosen(np.ones(tasks))[0]))
     return OtherTasks(
         draws=draws,
-        without=np.array([places(-weighted(np.arange(tasks) != task), numbered) for task in range(tasks)]).T,
-        first=np.mean([np.array(places(-row, numbered)) == 1 for row in drawn], axis=0),
+        without=np.array([chosen(np.arange(tasks) != task)[1] for task in range(tasks)]).T,
+        first=(final == 1).mean(axis=0),
         same_order=(np.sign(np.diff(drawn)) == now).mean(axis=0),
     )
 
@@ -334,8 +364,17 @@ def check_board(snapshot: PhaseSnapshot, board: Board, before: Board | None = No
     weigh = np.array([rules.baselines_weigh if entry.baseline else entry.eligible for entry in entries])
     weights, ranks, weighted, final = ranked(table, weigh, numbered, rules.ghost_task)
     means = np.array([math.fsum(row) / len(tasks) for row in table.tolist()])
+    apart = ~(weigh | numbered)
     keys = [
-        (weighted[row], not numbered[row], -means[row], entry.submitted_at, entry.submission)
+        (
+            apart[row],
+            apart[row] * final[row],
+            weighted[row],
+            not numbered[row],
+            -means[row],
+            entry.submitted_at,
+            entry.submission,
+        )
         for row, entry in enumerate(entries)
     ]
     assert keys == sorted(keys)
@@ -400,9 +439,10 @@ def check_bootstrap(
     board: Board, figures: Figures, drawn: Replicates, numbered: np.ndarray, fewest: np.ndarray
 ) -> None:
     """Compare intervals, shares of replicates and groups."""
-    weighted, ranks = drawn.weighted[1:], drawn.ranks[1:]
-    beats = (weighted[:, :, None] < weighted[:, None, :]).mean(axis=0)
-    assert [row.group for row in board.standings] == grouped(beats, numbered)
+    ranks, beats = drawn.ranks[1:], drawn.beats[1:].mean(axis=0)
+    assert [row.group for row in board.standings] == grouped(
+        beats, numbered, [row.apart for row in board.standings]
+    )
     for index, row in enumerate(figures.rows):
         expected = interval(drawn.means[:, index], drawn.errors[:, index], fewest[index])
         assert row.q_interval == (None if expected is None else pytest.approx(expected, abs=1.1e-6))

@@ -148,6 +148,31 @@ def test_rows_that_do_not_weigh_change_nothing(guest: Entry, rules: dict[str, ob
     assert tuple(row for row in joined.standings if row.numbered) == without.standings
 
 
+@pytest.mark.parametrize(
+    ("guest", "rules", "rank", "group"),
+    [
+        (steady(9, 9, 11, 21, 31, 0, eligible=False), {}, 2, 2),
+        (steady(9, 9, 11, 21, 31, 0, baseline=True), {"baselines_weigh": False}, 2, 2),
+        (steady(9, 9, 99, 99, 99, 99, eligible=False), {}, 1, 1),
+        (steady(9, 9, 0, 0, 0, 0, eligible=False), {}, 3, 3),
+    ],
+)
+def test_who_is_out_of_competition_is_listed_apart_with_the_rank_it_would_have(
+    guest: Entry, rules: dict[str, object], rank: int, group: int
+) -> None:
+    """It pushes nobody down on the board, but is compared with others as if it did: it beats a team that it beats on most tasks."""
+    teams = (steady(1, 1, 40, 40, 40, 40), steady(2, 2, 10, 20, 30, 50))
+    board = first_board(phase(*teams, guest, steady(8, 8, 0, 0, 0, 0, eligible=False), **rules))
+    assert [(row.submission, row.rank, row.apart) for row in board.standings] == [
+        (1, 1, False),
+        (2, 2, False),
+        (9, rank, True) if rank < 3 else (8, 3, True),
+        (8, 3, True) if rank < 3 else (9, 3, True),
+    ]
+    shown = next(row for row in public_rows(board, board.rounding) if row.submission == 9)
+    assert (shown.rank, shown.shown_rank, shown.group) == (None, f"({rank})", group)
+
+
 def test_a_board_without_its_last_row_is_published_once() -> None:
     """If the only team withdraws, one empty board follows."""
     first, gone = first_board(phase(steady(1, 1, 10))), phase(steady(1, 1, 10, public=False))

@@ -85,7 +85,7 @@ def test_the_readme_table_shows_the_board() -> None:
         standing(1, "Alpha", rank_by_mean=2, q_mean=14.8742, move=1, move_kind=MoveKind.PASSIVE),
         standing(2, "Beta", rank_by_mean=1, q_mean=15.2249, move=-1, move_kind=MoveKind.OWN),
         standing(3, "Mean baseline", q_mean=-0.78351, baseline=True),
-        standing(3, "Late", eligible=False, move_kind=MoveKind.NEW, team_key=9),
+        standing(3, "Late", eligible=False, apart=True, move_kind=MoveKind.NEW, team_key=9),
         standing(3, "Gamma", q_mean=-0.00004, team_key=10),
     ]
     site = Site(title="T", phases=(phase_site(board(rows)),))
@@ -95,7 +95,7 @@ def test_the_readme_table_shows_the_board() -> None:
         ["1", "▲ 1 passive", "Alpha", "14.874"],
         ["2", "▼ 1 own", "Beta", "15.225"],
         ["–", "–", "Mean baseline (baseline, unreliable: mean Q below zero)", "-0.784"],
-        ["–", "new", "Late (out of competition)", "20.250"],
+        ["(3)", "new", "Late (out of competition)", "20.250"],
         ["3", "–", "Gamma", "0.000"],
     ]
     assert cells[1][4:] == ["2026-03-02 08:00 UTC"]

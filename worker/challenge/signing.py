@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from worker.challenge.secrets import RESTORE_KEY, SIGNING_KEY, read_bytes
 from worker.state import Transaction
 
 _FACT = "signing_key"  # the public half
+HOME = "home"  # a fact: the state's file
 CHECKED = 16384  # signatures whose check is cached: a year of hourly lines, in as many versions of the log as others have pushed
 
 
@@ -70,30 +72,39 @@ def read_signer(configuration: Configuration) -> Signer:
 
 
 def signer(tx: Transaction, configuration: Configuration) -> Signer:
-    """Return the challenge's key. The state remembers the first one, and accepts no other.
+    """Return the challenge's key. The state remembers the first one, and accepts no other; and it remembers its own place.
 
     Raises:
-        OrganizerError: If the file cannot be read, or has another key.
+        OrganizerError: As :func:`check_signer`.
     """
-    key = read_signer(configuration)
-    if tx.fact(_FACT) is None:
-        tx.set_fact(_FACT, key.public)
-    check_key(tx, key)
+    key = check_signer(tx, configuration)
+    tx.set_fact(_FACT, key.public)
+    if configuration.database_file is not None:
+        tx.set_fact(HOME, str(configuration.database_file))
     return key
 
 
-def check_key(tx: Transaction, key: Signer) -> None:
-    """Check that a key is the one with which the challenge has begun, if it has.
+def check_signer(tx: Transaction, configuration: Configuration) -> Signer:
+    """Return the challenge's key, if this state may sign with it.
 
     Raises:
-        OrganizerError: If it is another one.
+        OrganizerError: If the file cannot be read or has another key than the one with which the challenge has begun, or the state is a
+            copy of one that is still there.
     """
+    key, here, home = read_signer(configuration), configuration.database_file, tx.fact(HOME)
     if (known := tx.fact(_FACT)) not in (None, key.public):
         raise OrganizerError(
             f"{SIGNING_KEY} is not the key with which this challenge began; that has the fingerprint {fingerprint(known)}.",
             cure=f"Name the right file. {RESTORE_KEY}",
             code="secret.other_key",
         )
+    if here and home and os.access(home, os.F_OK) and not here.samefile(home):
+        raise OrganizerError(
+            f"{here} is a copy of {home}, which is still there. A copy signs nothing, because the original would then be behind.",
+            cure="Use the original. To go on with the copy instead, stop the original's worker and move its folder away.",
+            code="state.copy",
+        )
+    return key
 
 
 def is_signed(public: str, domain: str, document: Any, signature: object) -> bool:

@@ -21,6 +21,7 @@ from worker.challenge.timetable import Job, Timetable
 from worker.daemon.alerts import Alerting
 from worker.evalai import Budget, Client
 from worker.evaluation.stage import Evaluation
+from worker.fairness.published import UNCOMPARED
 from worker.fairness.recording import record_phases
 from worker.fairness.register import RegisterReplay
 from worker.fetching.housekeeping import HOUSEKEEPING, remove_old_files
@@ -224,6 +225,7 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
         if owed.sent_at is not None:  # EvalAI may have the answer
             tx.note(owed.submission, read_at=None)
     tx.release()  # a restart tries again at once
+    tx.set_fact(UNCOMPARED, "true")
     tx.request_publish()
 
 

@@ -14,7 +14,7 @@ from scoring.documents import canonical
 from scoring.errors import InfrastructureError
 from worker.challenge.signing import COMMITMENT, is_signed
 from worker.fairness import commitments, receipts
-from worker.state import LOG_UNSEEN, Transaction
+from worker.state import AT_EVALAI, LOG_UNSEEN, Transaction
 
 SIGNED = (commitments.PATH, receipts.PATH)
 """Files with parts that the key has signed."""
@@ -22,6 +22,8 @@ Signed = tuple[str, str]
 """A path, and what identifies a part of its content that a key has signed."""
 BEHIND = "state_behind"
 """A fact, set while the repository has something that our key has signed and this state lacks; also the code of the alert."""
+UNCOMPARED = "uncompared"
+"""A fact, set from the start of a worker until it has compared its state with the repository, or could not reach that."""
 RESTORE = (
     "Stop every other worker, and start the one with the newest state. If that is lost, run `neuco-worker challenge backup` here, and"
     " `neuco-worker challenge restore` with that archive and a new folder; with PostgreSQL, `neuco-worker challenge restore --dump`."
@@ -100,5 +102,10 @@ def check_state(
 
 
 def is_held(tx: Transaction) -> bool:
-    """Return whether nothing may be scored or answered: the state is behind, or was restored and the public log is not read yet."""
-    return bool(tx.fact(BEHIND) or tx.fact(LOG_UNSEEN))
+    """Return whether nothing may be scored or answered: the state is behind, or has not been compared with the public log yet."""
+    return any(tx.fact(name) for name in (BEHIND, LOG_UNSEEN, UNCOMPARED))
+
+
+def has_begun(tx: Transaction) -> bool:
+    """Return whether a commitment may be published, which is there for good: only after EvalAI has answered once."""
+    return tx.fact(AT_EVALAI) is not None or not tx.public_commitments()

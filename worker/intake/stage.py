@@ -19,7 +19,7 @@ from typing import Any
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
 from worker.evalai import Budget, Client
-from worker.fairness.published import is_held
+from worker.fairness.published import UNCOMPARED, is_held
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import Hosts
@@ -149,6 +149,8 @@ class Intake:
         # again: so there is progress even if the worker is killed again and again before the listing is complete.
         if self._timetable.done_at(RECONCILE) is None:
             late = any(owed.not_before < now - OVERDUE for owed in tx.owed(OutboxKind.POST))
+            if late and tx.fact(UNCOMPARED):
+                return None  # the listing would delay the answers for longer than the comparison does
             if call := (self._answer(tx, now) if late else None) or self._reconcile(tx, now):
                 return call
         return (

@@ -17,6 +17,7 @@ from pathlib import Path
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.setups import has_scores
+from worker.challenge.signing import HOME
 from worker.fairness.published import BEHIND
 from worker.organizer.configuration_text import with_values
 from worker.organizer.session import OrganizerSession
@@ -170,6 +171,7 @@ def mark_restored(tx: Transaction, until: str) -> None:
     tx.set_fact(RESTORED, tx.fact("reconciled_at") or until)
     tx.set_fact(LOG_UNSEEN, "true")
     tx.set_fact(BEHIND, None)
+    tx.set_fact(HOME, None)
     tx.set_fact("reconciled_at", None)  # what the next comparison finds answered was answered since
 
 

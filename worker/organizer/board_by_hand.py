@@ -20,6 +20,7 @@ from worker.challenge.setups import read_record, recorded
 from worker.challenge.signing import signer
 from worker.challenge.timetable import Timetable
 from worker.daemon import make_client
+from worker.fairness.published import has_begun
 from worker.fairness.register import RegisterReplay, withholds
 from worker.organizer.decisions import decided
 from worker.organizer.session import LOOK_EVERY_S, LeaderWait, OrganizerSession, Tell
@@ -44,10 +45,17 @@ def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
         tell: Called with a sentence about what the command waits for.
 
     Raises:
+        OrganizerError: If EvalAI has not answered yet.
         NeucoError: The error that the leading worker recorded for its push; or as
             :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
     with session.store.write() as tx:
+        if not has_begun(tx):
+            raise OrganizerError(
+                "EvalAI has not answered yet, so nothing is published: a commitment in the repository is there for good.",
+                cure="Start the worker, and check with `status` that it reaches EvalAI.",
+                code="leaderboard.not_begun",
+            )
         generation = tx.request_publish(awaited=True)
     with closing(session.leader_lock()) as lock:
         wait = LeaderWait(tell)

@@ -14,12 +14,15 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
+from worker.challenge.signing import HOME
 from worker.organizer.configuration_text import with_values
+from worker.state import Store
 
 UNITS = Path("etc/systemd/system")
 SHARED = Path("/srv")
@@ -66,6 +69,9 @@ def install(source: Path, folder: Path, database: Path) -> None:
         values["leaderboard", "known_hosts"] = "file:known_hosts"
     if old.database_file is not None:
         values["state",] = f"sqlite:///{database}"
+        if database.exists():
+            with closing(Store(f"sqlite:///{database}")) as store, store.write() as tx:
+                tx.set_fact(HOME, None)
     path.write_text(with_values(path.read_text(encoding="utf-8-sig"), values), encoding="utf-8")
     new = load(path)
     for place in (new.path(place) for phase in new.phases.values() for place in (phase.tasks, phase.ids)):

@@ -1,9 +1,10 @@
 """The publishing stage: decide whether boards are made or pushed next.
 
 A publish cycle has two acts. The first makes the boards from the database and stores them there, so the history is the database's and not
-the repository's. The second pushes the stored boards, so a push that was lost or interrupted is simply made again. Before a line of the log
-is signed, an act of its own looks whether the public log has lines that the state lacks; every push looks again. Parts of published
-files that their branch lacks are pushed between two cycles. None of these acts ever delays scoring.
+the repository's. The second pushes the stored boards, so a push that was lost or interrupted is simply made again. At the start of a
+worker, and before a line of the log is signed, an act of its own looks whether the repository has anything signed that the state lacks;
+every push looks again. Nothing is scored or answered before the first look. Parts of published files that their branch lacks are pushed
+between two cycles.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from worker.challenge.setups import alert_key, read_record
 from worker.evalai import Retry
 from worker.fairness import receipts
 from worker.fairness.disclosure import BRANCH
-from worker.fairness.published import BEHIND, StateIsBehind, check_state
+from worker.fairness.published import BEHIND, UNCOMPARED, StateIsBehind, check_state, has_begun
 from worker.fairness.register import RegisterReplay
 from worker.publishing import files_branch
 from worker.publishing.boards import (
@@ -59,6 +60,7 @@ class PublishAct(Act[Publisher, Result]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell callers that wait for the cycle and, if failures go on, the organizer; the cycle is made again."""
         tx.fail_publish(self._generation, error)
+        tx.set_fact(UNCOMPARED, None)  # an unreachable repository delays no answers
         if isinstance(error, StateIsBehind):
             tx.set_fact(BEHIND, now.isoformat())
         if isinstance(error, OrganizerError | StateIsBehind) or self._tries + 1 >= VAIN_TRIES:
@@ -107,7 +109,8 @@ class CompareState(PublishAct[list[BoardName]]):
 
     def outcome(self, tx: Transaction, result: list[BoardName], now: datetime) -> None:
         """Close the batch; a restored state has everything now that can be taken over."""
-        tx.set_fact(BEHIND, None)
+        for name in (BEHIND, UNCOMPARED):
+            tx.set_fact(name, None)
         if self._restored:
             tx.set_fact(LOST_BOARDS, json.dumps(result))
             receipts.went_on(tx, now=now)
@@ -289,9 +292,9 @@ class Publishing:
         if not self._retry.due(now):
             return None
         with self._context.store.read() as tx:
-            if self._rests(now) and not tx.publish_awaited():
+            if not has_begun(tx) or (self._rests(now) and not tx.publish_awaited()):
                 return None
-            if tx.fact(LOG_UNSEEN) or receipts.is_due(tx, now):
+            if tx.fact(LOG_UNSEEN) or tx.fact(UNCOMPARED) or receipts.is_due(tx, now):
                 return CompareState(self._context, self._history, tries=self._retry.tries)
             if not self._is_behind(tx):
                 return None

@@ -10,7 +10,7 @@ import pytest
 from tests.leaderboard.harness.git_server import git
 from tests.worker.harness.commits import forged_commitment
 from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings
-from worker.challenge.signing import Signer
+from worker.challenge.signing import HOME, Signer
 from worker.fairness import commitments, published, receipts
 from worker.organizer.archiving import mark_restored
 from worker.publishing.boards import attestation_files
@@ -134,3 +134,45 @@ def test_a_commitment_that_no_backup_has_cannot_be_taken_over(begun: Harness) ->
         assert stopped.value.cure == cure
         public = [{commitments.PATH: forged_commitment(listed, Signer(b"7" * 32))}]
         published.check_state(public, ours, key=key.public, restored=restored_)
+
+
+def test_nothing_is_answered_before_the_public_log_was_read(harness: Harness) -> None:
+    """An answer that waits in a rolled-back state does not leave in the first seconds after the start; it may be an older one."""
+    with harness.worker() as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(lambda: worker.states().get(pk) == State.SCORED)
+        shutil.copytree(harness.state, harness.folder / "copy")
+        worker.drive()
+    posted = harness.posts(pk)
+    roll_back(harness)
+    with harness.worker() as worker:
+        stops(worker)
+        for _ in range(20):
+            worker.step()
+    assert harness.posts(pk) == posted
+
+
+def test_nothing_is_published_before_evalai_has_answered(live: Harness) -> None:
+    """A trial without EvalAI leaves no commitment that the real challenge would have to explain in public."""
+    live.configure({"evalai": {"server": "http://127.0.0.1:9"}})
+    assert live.once().returncode == 1
+    refused = live.command("board", "publish")
+    assert "EvalAI has not answered" in refused.stderr
+    assert git("for-each-ref", at=live.board) == ""
+
+
+def test_a_copy_does_not_sign(live: Harness) -> None:
+    """While the original is in its place, its copy starts no worker; once that was moved away, the copy goes on."""
+    live.submit("A", embeddings(1))
+    assert live.once().returncode == 0
+    tip = git("rev-parse", "main", at=live.board)
+    home = live.state.rename(live.folder / "home")
+    shutil.copytree(home, live.state)
+    with closing(live.store()) as store, store.write() as tx:
+        tx.set_fact(HOME, str(home / "worker.db"))
+    refused = live.once()
+    assert refused.returncode == 2
+    assert str(home) in refused.stderr
+    assert git("rev-parse", "main", at=live.board) == tip
+    home.rename(live.folder / "away")
+    assert live.once().returncode == 0

@@ -16,7 +16,7 @@ from scoring.printable import count_of
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
 from worker.challenge.files import differences, read_secret
 from worker.challenge.setups import open_phase
-from worker.challenge.signing import check_key, fingerprint, read_signer
+from worker.challenge.signing import check_signer, fingerprint, read_signer
 from worker.fairness import commitments, disclosure
 from worker.organizer.bundle import pack, page_address, read_sources, verification
 from worker.organizer.bundle_check import bundle_faults, has_text, own_parts
@@ -122,7 +122,7 @@ def secret(challenge: Challenge) -> Iterator[Finding]:
         )
     with challenge.state() as tx:
         if tx is not None:
-            check_key(tx, read_signer(challenge.configuration))
+            check_signer(tx, challenge.configuration)
     yield note(f"Anyone can check the challenge, and its key: {verification(challenge.configuration)}")
 
 

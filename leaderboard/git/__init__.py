@@ -5,7 +5,15 @@ What is read comes from git's objects, as bytes. A push has a checked address, a
 
 from leaderboard.git.objects import Blob, Commit, with_signature, without_signature
 from leaderboard.git.process import PublisherSettings
-from leaderboard.git.publisher import OWN_FILES, OWN_FOLDERS, README, Files, Published, Publisher
+from leaderboard.git.publisher import (
+    OWN_FILES,
+    OWN_FOLDERS,
+    README,
+    Files,
+    ForeignFiles,
+    Published,
+    Publisher,
+)
 from leaderboard.git.repository import Clone, Repository, cloned, plain_folder
 
 __all__ = [
@@ -16,6 +24,7 @@ __all__ = [
     "Clone",
     "Commit",
     "Files",
+    "ForeignFiles",
     "Published",
     "Publisher",
     "PublisherSettings",

@@ -133,6 +133,13 @@ class BareClone:
         blobs = read_files(listed)
         return dict(zip(blobs, self._objects([blob.name for blob in blobs.values()]), strict=True))
 
+    def paths(self, commit: str | None, places: Iterable[str]) -> tuple[str, ...]:
+        """Return the paths of everything at or below these places, whatever it is."""
+        if commit is None:
+            return ()
+        options = ("-r", "-z", "--full-tree", "--name-only")
+        return read_paths(self._git.run("ls-tree", *options, commit, "--", *places, clone=self.path))
+
     def _objects(self, names: Sequence[str]) -> Iterator[bytes]:
         """Yield the contents of objects."""
         wanted = "".join(f"{name}\n" for name in names).encode()

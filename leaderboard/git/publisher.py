@@ -20,7 +20,8 @@ from typing import TypeVar
 from leaderboard.git.clone import NEXT, BareClone, Sign
 from leaderboard.git.process import GitProcess, PublisherSettings
 from leaderboard.git.remote import ABANDONED_S, CloneDamaged, TipMoved
-from scoring.errors import InfrastructureError
+from scoring.errors import InfrastructureError, OrganizerError
+from scoring.printable import name_some, printable
 
 Files = Mapping[str, bytes]
 """Path to content."""
@@ -76,6 +77,23 @@ class _Seen:
     published: Files
 
 
+class ForeignFiles(OrganizerError):
+    """The branch has files that a first push would replace or remove, and that are not ours.
+
+    Args:
+        paths: What they are, untrusted text.
+    """
+
+    usual_code = "leaderboard.foreign_files"
+
+    def __init__(self, paths: Collection[str]) -> None:
+        super().__init__(
+            f"The leaderboard's branch has files that the first push would replace or remove: {name_some([*map(printable, paths)])}.",
+            cure="If nobody needs them, run `neuco-worker board publish`, which asks for your yes. Otherwise move them elsewhere, or name"
+            " another branch or repository.",
+        )
+
+
 class Publisher:
     """Keeps one branch of one repository equal to the rendered files.
 
@@ -111,20 +129,25 @@ class Publisher:
         sign: Sign,
         last: str | None = None,
         folders: Collection[str] = (),
+        replace_foreign: bool = True,
     ) -> Published:
         """Render the files from those in the branch, and push them if they changed, or if somebody else changed one of them.
 
         ``render`` gets the tip's ``OWN_FILES`` and leaderboard/, and the same files as we pushed them last. It returns path → content
         of the new files. Everything else in ``folders`` is removed, and all other files stay. It is called again if the tip moves, so it
         must be pure. An exception from it ends the attempt. ``last`` is the commit that was pushed last; without it, our newest commit in
-        the branch counts as that.
+        the branch counts as that. Unless ``replace_foreign``, a first push replaces and removes nothing.
 
         Raises:
+            ForeignFiles: The branch has none of our commits, but files at our paths.
             OrganizerError: The credentials were refused, the repository was not found, or the branch is protected.
             InfrastructureError: The remote is unreachable, too slow or locked, or others push during every attempt.
             Cancelled: :meth:`stop` was called.
         """
-        return self._repeated(partial(self._publish_once, render, message, sign, last, folders))
+        attempt = partial(
+            self._publish_once, render, message, sign, last, folders, replace_foreign=replace_foreign
+        )
+        return self._repeated(attempt)
 
     def look(self, *, sign: Sign, last: str | None = None) -> tuple[Files, Files]:
         """Return the files that :meth:`publish` would pass to ``render`` now.
@@ -146,12 +169,16 @@ class Publisher:
                 self._clone.discard()
         raise failure
 
-    def check(self) -> tuple[Files, str | None]:
+    def _in_our_places(self, tip: str | None) -> tuple[str, ...]:
+        """Return the files at the tip that a push replaces or removes, unless they are ours."""
+        return self._clone.paths(tip, sorted({*OWN_FILES, *OWN_FOLDERS} - {README}))
+
+    def check(self) -> tuple[Files, str | None, tuple[str, ...]]:
         """Try a push without sending anything, for the checks before a launch.
 
         Returns:
-            The branch's files that :meth:`publish` passes to ``render`` (none if there is no branch yet), and the branch that a clone of
-            the repository shows, if there is one.
+            The branch's files that :meth:`publish` passes to ``render`` (none if there is no branch yet), the branch that a clone of the
+            repository shows, if there is one, and the files that a first push would replace or remove.
 
         Raises:
             OrganizerError, InfrastructureError: As :meth:`publish`; but only a real push detects a protected branch.
@@ -163,7 +190,7 @@ class Publisher:
             self._clone.push(NEXT, dry_run=True)
         if reason := self._git.remote.fault():
             raise reason
-        return files, shown
+        return files, shown, self._in_our_places(tip)
 
     def for_branch(self, branch: str) -> Publisher:
         """Return a publisher of another branch of the repository, which has its own history; :meth:`stop` stops both."""
@@ -195,10 +222,14 @@ class Publisher:
         sign: Sign,
         last: str | None,
         folders: Collection[str],
+        *,
+        replace_foreign: bool,
     ) -> Published:
         seen = self._look(sign, last)
         tip, own, existing = seen.tip, seen.own, seen.existing
         files = render(existing, seen.published)
+        if not replace_foreign and last is None and own is None and (foreign := self._in_our_places(tip)):
+            raise ForeignFiles(foreign)
         changed = self._clone.changed(own, str(tip)) if seen.contained and own not in (None, tip) else ()
         # Only the names at the top, because there may be any number of strange files.
         overwritten = {top for path in changed if (top := path.partition("/")[0]) in folders or path in files}

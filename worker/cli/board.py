@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from scoring.errors import OrganizerError
 from scoring.files import write_files
 from worker.cli.terminal import (
     ConfigOption,
@@ -15,6 +16,7 @@ from worker.cli.terminal import (
     JsonOption,
     ReasonOption,
     YesOption,
+    ask,
     confirm,
     open_session,
     progress_bar,
@@ -87,8 +89,11 @@ def publish(
         Path | None,
         typer.Option(help="Only write what would be pushed to this folder.", metavar="DIR"),
     ] = None,
+    yes: YesOption = False,
 ) -> None:
     """Compute and push the boards now; if a worker runs, it does this, and the command waits.
+
+    Asks before a first push would replace or remove files of others in the repository.
 
     Next: open the repository, or the page that --preview has written.
 
@@ -96,6 +101,7 @@ def publish(
 
     Example: `neuco-worker board publish --preview ./preview --config challenge.yaml`
     """
+    from leaderboard.git import ForeignFiles
     from worker.organizer import board_by_hand
 
     with open_session(config) as session:
@@ -103,7 +109,14 @@ def publish(
             write_files(preview, board_by_hand.preview(session))
             print(f"Wrote {(preview / 'index.html').resolve()}. Nothing was pushed.")
             return
-        published = board_by_hand.publish_now(session, tell=print)
+        try:
+            published = board_by_hand.publish_now(session, tell=print)
+        except OrganizerError as error:
+            if error.code != ForeignFiles.usual_code:
+                raise
+            ask(error.sentence, yes=yes)
+            board_by_hand.replace_foreign(session)
+            published = board_by_hand.publish_now(session, tell=print)
     print(
         f"{'Pushed commit' if published.changed else 'Nothing has changed; the branch is at commit'} {published.commit}."
     )

@@ -32,6 +32,7 @@ from worker.publishing.boards import (
     keep_boards,
     make_boards,
 )
+from worker.publishing.pushing import REPLACES_FOREIGN, place
 from worker.state import ACTIVE, COUNTED, Completed, State, Transaction
 
 _NEVER = "0001-01-01T00:00:00+00:00"
@@ -70,6 +71,12 @@ def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
                 _publish_leading(session, generation)
             else:
                 wait.pause("publish the boards")
+
+
+def replace_foreign(session: OrganizerSession) -> None:
+    """Let a first push replace and remove files of others at the worker's paths."""
+    with session.store.write() as tx:
+        tx.set_fact(REPLACES_FOREIGN, place(session.configuration))
 
 
 def _publish_leading(session: OrganizerSession, generation: int) -> None:

@@ -23,16 +23,18 @@ HISTORY = "leaderboard/history.jsonl"
 OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
 _LAST_COMMIT = "last_commit"
+REPLACES_FOREIGN = "replaces_foreign"  # a fact: where a first push may replace files of others
 VAIN_TRIES = 3  # after which the organizer is told
 
 
-def push(publisher: Publisher, cycle: Cycle, *, last: str | None) -> Published:
+def push(publisher: Publisher, cycle: Cycle, *, last: str | None, replace_foreign: bool) -> Published:
     """Render the site on the tip of the branch and push it.
 
     Args:
         publisher: Where to push.
         cycle: What is published.
         last: What :func:`last_commit` returned.
+        replace_foreign: Whether the organizer has said yes to that.
 
     Raises:
         StateIsBehind: If the challenge has published something that the state lacks.
@@ -44,6 +46,7 @@ def push(publisher: Publisher, cycle: Cycle, *, last: str | None) -> Published:
         sign=cycle.signer.sign_commit,
         last=last,
         folders=OWN_FOLDERS,
+        replace_foreign=replace_foreign,
     )
 
 

@@ -37,7 +37,16 @@ from worker.publishing.boards import (
     make_boards,
 )
 from worker.publishing.files_branch import PushPart
-from worker.publishing.pushing import HISTORY, VAIN_TRIES, last_commit, publisher_settings, push, record_push
+from worker.publishing.pushing import (
+    HISTORY,
+    REPLACES_FOREIGN,
+    VAIN_TRIES,
+    last_commit,
+    place,
+    publisher_settings,
+    push,
+    record_push,
+)
 from worker.runtime import Act, Result, Runner
 from worker.state import LOG_UNSEEN, State, Transaction
 
@@ -191,12 +200,13 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Look up the commit that was pushed last, and whether files were published."""
         self._last = last_commit(tx, self._context.configuration)
+        self._replaces = tx.fact(REPLACES_FOREIGN) == place(self._context.configuration)
         self._has_files = files_branch.known(tx, self._context.configuration).commit is not None
 
     def perform(self, resource: Publisher) -> tuple[Published, str | None]:
         """Render the site on the tip of the branch and push it; look where the branch of the published files is."""
         tip = resource.tip_of(BRANCH) if self._has_files else None
-        return push(resource, self._cycle, last=self._last), tip
+        return push(resource, self._cycle, last=self._last, replace_foreign=self._replaces), tip
 
     def outcome(self, tx: Transaction, result: tuple[Published, str | None], now: datetime) -> None:
         """Record that the repository shows the boards."""

@@ -336,10 +336,10 @@ def test_smart_http_with_a_token(
         server.on_request = lambda: leaks.append(seen_in_processes(TOKEN))
         address = f"{server.url}/remote.git"
         ours = board.publisher(address, token=TOKEN)
-        assert ours.check() == ({}, None)
+        assert ours.check() == ({}, None, ())
         assert board.git("for-each-ref") == ""
         assert board.push(by=ours).changed
-        assert ours.check() == (FILES, "main")
+        assert ours.check() == (FILES, "main", ("index.html", "leaderboard/dev.json"))
         again = board.publisher(address.replace("://", "://robot@"), token=TOKEN)
         assert not board.push(by=again).changed
         for token in ("wrong", None):

@@ -404,6 +404,7 @@ FAULTS: dict[str, Fault] = {
     "evalai.leaderboards": (WARN, phase(fields={"visibility": 1})),
     "board.address": (FAIL, changing(leaderboard={"token": "env:NEUCO_TEST_NOT_SET"})),
     "board.push": (FAIL, lambda challenge: shutil.rmtree(challenge.folder / "board.git")),
+    "board.foreign": (FAIL, lambda challenge: challenge.push("index.html", "mine")),
     "board.history": (WARN, lambda challenge: challenge.push("leaderboard/history.jsonl", "{}\n")),
     "alerts.webhook": (WARN, changing(alerts={"webhook": None})),
     "machine.state": (FAIL, lambda challenge: (challenge.folder / "state").mkdir(mode=0o755)),

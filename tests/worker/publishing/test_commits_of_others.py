@@ -69,6 +69,43 @@ def test_commits_of_others_are_corrected_and_reported_once(harness: Harness, tmp
         assert harness.contradictions() == []
 
 
+def test_a_first_push_replaces_files_of_others_only_after_a_yes(harness: Harness, tmp_path: Path) -> None:
+    """Until then nothing is pushed: an alert and the doctor name the files, and the command that asks. Other files stay."""
+    first = tmp_path / "first"
+    git("clone", "--quiet", str(harness.board), str(first), at=tmp_path)
+    git("checkout", "--quiet", "-b", "main", at=first)
+    for path in ("README.md", "paper.pdf", "index.html", "leaderboard/of/2025.csv"):
+        (first / path).parent.mkdir(parents=True, exist_ok=True)
+        (first / path).write_text("ours since 2025")
+    git("add", "--all", at=first)
+    git("commit", "--quiet", "--message=ours", at=first)
+    git("push", "--quiet", "origin", "main", at=first)
+    harness.submit("A", embeddings(1))
+    named = "would replace or remove: index.html, leaderboard/of/2025.csv."
+    with harness.worker() as worker:
+        worker.drive(lambda: "leaderboard.foreign_files" in worker.alerts())
+        assert named in harness.command("status", COLUMNS="250").stdout
+        report = examine(harness.path, clock=worker.clock.now, only=["board.foreign"])
+        assert [named in finding.sentence for outcome in report.outcomes for finding in outcome.findings] == [
+            True
+        ]
+        assert git("log", "--format=%s", "main", at=harness.board) == "ours"
+    asked = harness.command("board", "publish")
+    assert (asked.returncode, asked.stdout.count(named)) == (1, 1)
+    assert git("log", "--format=%s", "main", at=harness.board) == "ours"
+    assert harness.command("board", "publish", "--yes").returncode == 0
+    kept = git("ls-tree", "-r", "--name-only", "main", at=harness.board).split()
+    assert {"README.md", "paper.pdf", "index.html"} < set(kept)
+    assert "leaderboard/of/2025.csv" not in kept
+    assert harness.published("README.md").startswith("ours since 2025")
+    with harness.worker() as worker:
+        worker.drive()
+        assert worker.alerts() == set()
+        assert harness.teams() == ["A"]
+    report = examine(harness.path, clock=worker.clock.now, only=["board.foreign"])
+    assert [outcome.findings for outcome in report.outcomes] == [()]
+
+
 def test_a_forced_push_is_reported_and_registered(harness: Harness, worker: StepWorker) -> None:
     """There are an alert and a note in the register, and everything is pushed again, once. A move to another repository is none."""
     harness.submit("A", embeddings(1))
@@ -163,8 +200,10 @@ def test_whatever_others_do_to_the_branch_heals(
     assert harness.contradictions() == []
 
 
-def test_a_first_commit_of_somebody_else_stops_nothing(harness: Harness, tmp_path: Path) -> None:
-    """A repository that began with another key's commitment gets the board, and the doctor names the key."""
+def test_a_first_commit_of_another_key_needs_a_yes_and_stops_nothing_else(
+    harness: Harness, tmp_path: Path
+) -> None:
+    """A repository that began with another key's commitment gets the board after a yes, and the doctor names the key."""
     clone = tmp_path / "clone"
     git("init", "--quiet", str(clone), at=tmp_path)
     (clone / commitments.PATH).write_text(
@@ -180,6 +219,9 @@ def test_a_first_commit_of_somebody_else_stops_nothing(harness: Harness, tmp_pat
         findings = " ".join(finding.sentence for outcome in report.outcomes for finding in outcome.findings)
         assert "signed with another key" in findings
         harness.submit("A", embeddings(1))
+        worker.drive(lambda: worker.alerts() == {"leaderboard.foreign_files"})
+    harness.decide("board", "publish", "--yes")
+    with harness.worker() as worker:
         worker.drive()
         assert worker.alerts() == set()
     assert harness.teams() == ["A"]

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit
 
+from leaderboard.git import ForeignFiles
 from scoring.documents import is_loopback
 from worker.challenge.signing import challenge_key
 from worker.fairness import commitments, published
@@ -16,7 +17,7 @@ from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge, Repository, check_git
 from worker.publishing import ask
 from worker.publishing.boards import attestation_files
-from worker.publishing.pushing import last_commit
+from worker.publishing.pushing import REPLACES_FOREIGN, last_commit, place
 from worker.runtime.http import Session, proxy_of
 from worker.state import LOG_UNSEEN
 
@@ -80,6 +81,16 @@ def history(repository: Repository) -> Iterator[Finding]:
             "The commitments in the repository are signed with another key, so `verify` finds two keys that claim it.",
             "If another challenge used the repository, use an empty one.",
         )
+
+
+def foreign(repository: Repository) -> Iterator[Finding]:
+    """Name the files that a first push would replace or remove."""
+    configuration = repository.challenge.configuration
+    with repository.challenge.state() as tx:
+        known = tx and (last_commit(tx, configuration) or tx.fact(REPLACES_FOREIGN) == place(configuration))
+    if not known and repository.in_our_places:
+        error = ForeignFiles(repository.in_our_places)
+        yield fail(error.sentence, error.cure)
 
 
 def _connect(address: SplitResult) -> None:

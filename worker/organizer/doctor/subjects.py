@@ -206,11 +206,13 @@ class Repository:
     Attributes:
         files: Its files on the board's branch.
         default_branch: The branch that a clone shows; None if there is none.
+        in_our_places: The files that a first push would replace or remove.
     """
 
     challenge: Challenge
     files: Mapping[str, bytes]
     default_branch: str | None
+    in_our_places: tuple[str, ...]
 
 
 def read_files(challenge: Challenge) -> Files:
@@ -317,8 +319,8 @@ def read_repository(challenge: Challenge) -> Repository:
     """Read the leaderboard's repository, after a dry run of a push."""
     challenge.repository  # noqa: B018 - an example is no address
     check_git()
-    files, shown = challenge.publisher().check()
-    return Repository(challenge=challenge, files=files, default_branch=shown)
+    files, shown, in_our_places = challenge.publisher().check()
+    return Repository(challenge=challenge, files=files, default_branch=shown, in_our_places=in_our_places)
 
 
 def check_git() -> None:

@@ -218,6 +218,12 @@ REPOSITORY: tuple[Check[Repository], ...] = (
         remote=True,
     ),
     Check(
+        "board.foreign",
+        "Would the first push leave the files of others alone?",
+        board.foreign,
+        remote=True,
+    ),
+    Check(
         "board.history",
         "Is there no board and no commitment that this state does not know?",
         board.history,

@@ -42,6 +42,17 @@ FILES = {
 """The files that are submitted."""
 
 
+class _Grouped(Harness):
+    """A challenge whose samples have groups in the first phase, and none in the second."""
+
+    def _write_challenge(self) -> None:
+        super()._write_challenge()
+        for path in (self.folder / "tasks" / "dev").iterdir():
+            header, *lines = path.read_text().splitlines()
+            grouped = (f"{line},tile {number // 4}" for number, line in enumerate(lines))
+            path.write_text("\n".join([f"{header},group", *grouped]) + "\n")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fair:
     """The challenge at a moment.
@@ -81,7 +92,7 @@ def verify(fair: Fair, place: Path, *arguments: str) -> subprocess.CompletedProc
 
 @pytest.fixture(scope="session")
 def moments(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[list[Fair]]:
-    """A challenge with a baseline, three teams, a private submission, and a phase that requires a score in the other one.
+    """A challenge with a baseline, three teams, a private submission, groups, and a phase that requires a score in the other one.
 
     The moments are those after the reveal of each phase. The files of the baseline and of each board's first row are published.
     """
@@ -92,7 +103,7 @@ def moments(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
         "phases": {"eval": {"eligible_if_scored_in": "dev"}},
         "fairness": {"publish_files": "top:1"},
     }
-    with Harness(folder, changes=changes, fork_server=fork_server) as harness:
+    with _Grouped(folder, changes=changes, fork_server=fork_server) as harness:
         harness.evalai.add_team(HOSTS, ("host",))
         pks = {"baseline": harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)}
         for name in ("A", "B", "B in private"):

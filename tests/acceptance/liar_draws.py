@@ -95,7 +95,8 @@ class Organizers:
             name = f"{task.name}__{task.type.value}.csv"
             lines = label_csv(task).splitlines()
             if task.name == "alpha":
-                lines[5] = lines[5].rpartition(",")[0] + ",0.125"
+                identifier, _, group = lines[5].split(",")
+                lines[5] = f"{identifier},0.125,{group}"
             (folder / name).write_text("\n".join(lines) + "\n")
             self._story.hidden["dev"][f"reveal/dev/labels/{name}"] = (folder / name).read_bytes()
         self._story.records["dev"] = replace(record, tasks=tuple(load_tasks(folder, record.ids)))

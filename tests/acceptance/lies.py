@@ -7,19 +7,25 @@ or one file are not here: ``test_fairness_mutations.py`` changes them all.
 from __future__ import annotations
 
 import copy
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+import pandas as pd
+
 from leaderboard import Board
 from leaderboard.snapshot import RowStability
+from scoring.inputs.tables import LabelRow
 from scoring.metrics import mean_quality, quality, shown
 from scoring.scorecard import folds_from_json
+from scoring.tasks import TaskType, make_task
 from tests.acceptance.fair_challenge import BASELINE, REVEAL
 from tests.acceptance.liar import EVERY, Story, Told
-from worker.fairness import events
+from tests.worker.harness.harness import IDS
+from worker.fairness import events, manifests
 
 Tell = Callable[[Story], object]
 STEP = 5.0  # of the ladder; so large that the second submission of a team never beats the first
@@ -330,6 +336,58 @@ def _rules_afterwards(story: Story) -> None:
     story.events.sort(key=lambda event: event.at)
 
 
+def _regrouped(group: Callable[[int, str], str]) -> Callable[[Story], dict[str, list[LabelRow]]]:
+    """Return a lie that gives the samples of phase dev other groups, also in the published label files, and returns the rows of each."""
+
+    def change(story: Story) -> dict[str, list[LabelRow]]:
+        tables = {}
+        for path, content in story.hidden["dev"].items():
+            if "/labels/" in path:
+                table = pd.read_csv(io.BytesIO(content), dtype={"id": str, "label": str})
+                table["group"] = [group(row, name) for row, name in enumerate(table["group"])]
+                if not table["group"].all():
+                    table = table.drop(columns="group")
+                story.hidden["dev"][path] = table.to_csv(index=False, lineterminator="\n").encode()
+                tables[path.rpartition("/")[2]] = [
+                    LabelRow(line, name, float(label), *rest)
+                    for line, (name, label, *rest) in enumerate(table.itertuples(index=False), 2)
+                ]
+        return tables
+
+    return change
+
+
+def regroup_from_the_start(story: Story) -> None:
+    """Give samples other groups, and commit to these, as if the scores had been made with them."""
+    versions, row_sets = {}, {}
+    tables = _regrouped(lambda row, _: f"tile {row % 12}")(story)
+    manifests_of_dev = story.reveals["dev"]["manifests"].values()
+    grouped = {task["version"] for manifest in manifests_of_dev for task in manifest["tasks"]}
+
+    def change(manifest: dict[str, Any], _: dict[str, Any]) -> None:
+        for task in manifest["tasks"]:
+            if task["version"] in grouped:
+                rows = tables[f"{task['identifier']}__{task['type']}.csv"]
+                made = make_task(
+                    task["identifier"], TaskType(task["type"]), rows, frozenset(IDS), source="a lie"
+                )
+                versions[task["version"]], row_sets[made.version] = made.version, made.row_set
+                task["version"], task["labels"] = (
+                    made.version,
+                    manifests.labels_hash(rows, bytes.fromhex(task["salt"])),
+                )
+
+    story.recommit(change)
+    for event in story.of(events.PHASE):
+        event.fields["tasks"] = {
+            name: versions.get(each, each) for name, each in event.fields["tasks"].items()
+        }
+    for event in story.of(events.SCORE):
+        for cell in event.fields["cells"].values():
+            cell["version"] = versions.get(cell["version"], cell["version"])
+            cell["row_set"] = row_sets.get(cell["version"], cell["row_set"])
+
+
 def _other_versions(story: Story) -> None:
     """Name a version of a task that is not the hash of its labels, wherever it is named."""
     other: dict[str, str] = {}
@@ -510,6 +568,14 @@ LIES: dict[str, Lie] = {
     "an answer that says nothing of the ladder": Lie(_on_the_ladder(0, counts=None), "dev: facts"),
     "boards on which the last submission counts all the same": Lie(_boards_without_ladder, "dev: boards"),
     # contradicted, with the place in a document
+    "another grouping in the reveal": Lie(
+        _regrouped(lambda row, _: f"tile {row // 5}"),
+        "dev: labels",
+        "The labels of task alpha are not the ones committed to",
+    ),
+    "a reveal without groups": Lie(
+        _regrouped(lambda *_: ""), "dev: labels", "The labels of task alpha are not the ones committed to"
+    ),
     "versions that the labels do not have": Lie(
         _other_versions,
         "dev: labels",

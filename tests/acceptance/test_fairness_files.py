@@ -67,7 +67,7 @@ def published_names(public: PublicRepository) -> list[str]:
 def test_the_files_of_the_rule_are_published_and_recomputed(fair: Fair, repository: PublicRepository) -> None:
     """The baseline and the first row are published on a branch of their own, in the hashed form, and no other contents are."""
     (verdict,) = published_verdicts(repository)
-    named = [fair.submissions["baseline"], fair.submissions["B"]]
+    named = [fair.submissions["baseline"], fair.submissions["A at last"]]
     assert (verdict.status, verdict.submissions) == (Status.RECOMPUTED, tuple(sorted(named)))
     branch = git(fair.board, "ls-tree", "--name-only", "files").split()
     assert branch == sorted(f"{content_of(repository, submission)}.0" for submission in named)

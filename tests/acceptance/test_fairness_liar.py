@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.fair_challenge import FILES, HOSTS, PHASES, Fair, lies, named
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.liar_draws import DRAWS
-from tests.acceptance.lies import LIES, raise_score, score, with_ladder
+from tests.acceptance.lies import LIES, raise_score, regroup_from_the_start, score, with_ladder
 from worker.fairness import commitments, events
 from worker.verify import Status, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.verify.recompute import published_verdicts, submission_verdicts
@@ -97,6 +97,15 @@ def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
     verdict = list(receipt_verdicts(repository, second))[-1]
     assert verdict.status is Status.CONSISTENT
     assert f"submission {first['submission']} of the same team counts" in verdict.sentence
+
+
+def test_another_grouping_from_the_start_is_found_by_a_published_file(story: Story) -> None:
+    """Groups that were committed to, but not scored with, contradict no document; the scores of a published file do not follow."""
+    regroup_from_the_start(story)
+    repository = story.publish()
+    assert lies(repository) == set()
+    found = [verdict for verdict in published_verdicts(repository) if verdict.status is Status.CONTRADICTED]
+    assert any("do not follow from this file" in verdict.sentence for verdict in found)
 
 
 def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:

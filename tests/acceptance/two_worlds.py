@@ -48,11 +48,12 @@ ALLOWED = (
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """A set of hidden tasks: for each phase, the names of its label files and the number of ids in each file."""
+    """A set of hidden tasks: for each phase, the names of its label files and the number of ids in each; and whether ids have groups."""
 
     name: str
     tasks: Mapping[str, Mapping[str, int]]
     seed: int
+    grouped: bool = False
 
     def words(self) -> tuple[str, ...]:
         """Return the words that must not be visible anywhere: the task names of this world."""
@@ -77,6 +78,7 @@ RIGHT = World(
         "eval": {"zyzzyva_rain__regr.csv": 40, "zyzzyva_wind__regr.csv": ROWS, "zyzzyva_fog__cls.csv": ROWS},
     },
     seed=2,
+    grouped=True,
 )
 
 
@@ -97,8 +99,9 @@ class WorldStage(Harness):
             for name, rows in files.items():
                 values = rng.normal(size=rows)
                 labels = (values > 0).astype(int) if "__cls" in name else values
-                lines = (f"{name},{label}\n" for name, label in zip(IDS, labels, strict=False))
-                (folder / name).write_text("id,label\n" + "".join(lines))
+                groups = [f",tile {row % 9}" if self.world.grouped else "" for row in range(rows)]
+                lines = (f"{row[0]},{row[1]}{row[2]}\n" for row in zip(IDS, labels, groups, strict=False))
+                (folder / name).write_text(f"id,label{',group' * self.world.grouped}\n" + "".join(lines))
 
     def labels(self, phase: str = "dev") -> Path:
         """Return the label file that is read last."""
@@ -167,6 +170,8 @@ def opened(
             worker.stop()
 
 
+OF_THE_BEST = ("result", "filtering_score", "id", "submission__id", "submission__method_name")
+"""What EvalAI's leaderboard shows of a team's submission with the highest mean Q, which may be another one."""
 Look = dict[str, Any]
 """Everything that is visible of a world from outside, with the allowed fields masked.
 
@@ -195,8 +200,10 @@ def look(worker: WorldPlay) -> Look:
     }
     evalai_boards = {
         phase: [
-            _shape(_untimed(row), ("result", "filtering_score", "id"))
-            for row in sorted(harness.evalai.leaderboard(phase), key=lambda row: int(row["submission__id"]))
+            _shape(_untimed(row), OF_THE_BEST)
+            for row in sorted(
+                harness.evalai.leaderboard(phase), key=lambda row: int(row["submission__participant_team"])
+            )
         ]
         for phase in ("dev", "eval")
     }

@@ -46,6 +46,15 @@ def doctor(
     config: ConfigOption,
     offline: Annotated[bool, typer.Option("--offline", help="Only the checks that need no network.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Show every check, not only problems.")] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            help="Embeddings whose scores with and without groups of samples are compared.",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     alert: Annotated[
         bool,
         typer.Option("--alert", help="Only send a test alert to the webhook, and print its answer."),
@@ -75,6 +84,7 @@ def doctor(
             offline=offline,
             on_outcome=lambda outcome: status.update(f"{GROUPS[outcome.check.group]} …"),
             wait=_wait,
+            baseline=baseline,
         )
     if json_output:
         typer.echo(json.dumps(report.to_json(), indent=2))

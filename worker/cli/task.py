@@ -16,6 +16,7 @@ from worker.cli.terminal import JsonOption
 
 task = typer.Typer(no_args_is_help=True, help="Make and check task packages.")
 
+COORDINATES = (("latitude", "lat"), ("longitude", "lon"))
 TYPES = ("regr", "cls", "multiclass", "multilabel")
 TEMPLATE = """\
 identifier: {identifier}        # name of the task; letters, digits, '_', '-' and '.'
@@ -27,7 +28,7 @@ bibtex: ""              # what to cite
 licence: ""             # of the labels
 parent: ""              # group of tasks, such as land/forest
 ceiling: null           # best score that the noise of the labels permits
-labels: labels.csv      # columns id,label
+labels: labels.csv      # columns id,label, and group if no split may part neighbours
 baseline: null          # shipped embeddings and the score they must give:
 #  embeddings: baseline.csv
 #  folds: 10
@@ -50,6 +51,14 @@ def new(
         typer.Option(
             "--type",
             help="regr or cls (for `score`, also multiclass or multilabel); by default from the label file's name.",
+        ),
+    ] = None,
+    blocks: Annotated[
+        float | None,
+        typer.Option(
+            help="Make groups of neighbouring samples: blocks of so many km, from the label file's columns latitude and longitude.",
+            metavar="KM",
+            min=0.001,
         ),
     ] = None,
 ) -> None:
@@ -78,12 +87,40 @@ def new(
     if folder.exists():
         raise OrganizerError(f"{folder} exists already.", cure="Choose another folder.", code="task.exists")
     read_labels(labels, folder.name, chosen)
+    content = labels.read_bytes() if blocks is None else _with_blocks(labels, blocks)
     text = TEMPLATE.format(identifier=folder.name, type=chosen)
-    files = {"labels.csv": labels.read_bytes(), "task.yaml": text.encode()}
+    files = {"labels.csv": content, "task.yaml": text.encode()}
     write_files(folder, files, private=("",))  # the labels are hidden
     print(
         f"Made {folder}. Fill in {folder / 'task.yaml'}, then run: neuco-worker task check {shlex.quote(str(folder))}"
     )
+
+
+def _with_blocks(labels: Path, km: float) -> bytes:
+    """Return a label file with a column of groups instead of coordinates."""
+    import pandas as pd
+
+    from scoring.tasks import blocks
+
+    table = pd.read_csv(labels, dtype=str, keep_default_na=False).rename(columns=str.strip)
+    places = [name for names in COORDINATES for name in names if name in table]
+    if len(places) != len(COORDINATES):
+        raise OrganizerError(
+            f"{labels} does not have one column latitude and one column longitude.",
+            cure="Write both for each sample, in degrees, as decimal numbers.",
+            code="task.coordinates",
+        )
+    degrees = table[places].apply(pd.to_numeric, errors="coerce")
+    if degrees.isna().any(axis=None):
+        raise OrganizerError(
+            f"{labels} has a latitude or longitude that is not a number, first on line {int(degrees.isna().any(axis=1).argmax()) + 2}.",
+            cure="Write degrees as decimal numbers with a point.",
+            code="task.coordinates",
+        )
+    groups = blocks.blocks(degrees[places[0]], degrees[places[1]], km)
+    print(f"Made {len(set(groups)):,} groups of {len(table):,} samples.")
+    table = table.drop(columns=places).assign(group=groups)
+    return table.to_csv(index=False, lineterminator="\n").encode()
 
 
 @task.command()

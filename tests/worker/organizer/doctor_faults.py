@@ -207,13 +207,14 @@ class FaultyChallenge:
         self.open()
         return self.look(*only, offline=offline)
 
-    def look(self, *only: str, offline: bool = False) -> Report:
+    def look(self, *only: str, offline: bool = False, baseline: Path | None = None) -> Report:
         """Run the given checks, or all."""
         return examine(
             self.path,
             clock=lambda: datetime.now(UTC) + self.ahead,
             only=only or ALL,
             offline=offline,
+            baseline=baseline,
         )
 
 
@@ -259,6 +260,18 @@ def prepared(change: Callable[[Sandbox], object]) -> Plant:
 def token(give: Callable[[Sandbox], str]) -> Plant:
     """Return a function that replaces the worker's token."""
     return lambda challenge: setattr(challenge, "token", give)
+
+
+def grouped(group: Callable[[int], str]) -> Plant:
+    """Return a function that gives each row of dev's label files a group."""
+
+    def plant(challenge: FaultyChallenge) -> None:
+        for file in challenge.folder.glob("tasks/dev/*.csv"):
+            header, *lines = file.read_text().splitlines()
+            rows = [f"{line},{group(number)}" for number, line in enumerate(lines)]
+            file.write_text("\n".join([f"{header},group", *rows]) + "\n")
+
+    return plant
 
 
 def _tracked(name: str) -> Plant:
@@ -382,6 +395,7 @@ FAULTS: dict[str, Fault] = {
     "ids.neutral": (FAIL, _renamed("img_", "alpha_")),
     "ids.labeled": (WARN, overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
     "labels.enough": (WARN, relabeled(lambda rows: rows[:30], "gamma__regr.csv")),
+    "labels.groups": (WARN, grouped(lambda row: f"tile {row % 8}")),
     "labels.distinct": (
         FAIL,
         lambda challenge: challenge.labels(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import flask
+import numpy as np
+import pandas as pd
 import pytest
 import requests
 
@@ -22,6 +25,7 @@ from tests.worker.organizer.doctor_faults import (
     FAULTS,
     HEALTHY_PHASES,
     MISCONFIGURED,
+    ROWS,
     SECRET_LABEL,
     SHADES,
     SOON,
@@ -29,6 +33,7 @@ from tests.worker.organizer.doctor_faults import (
     FaultyChallenge,
     changing,
     example_tasks,
+    grouped,
     label_rows,
     misconfigured,
     public_ids,
@@ -325,6 +330,50 @@ def test_all_placeholders_are_one_problem(challenge: FaultyChallenge) -> None:
     challenge.labels("eval", "alpha__regr.csv", rows)
     (finding,) = challenge.look("labels.files").outcomes[0].findings
     assert "eval/alpha__regr.csv" in finding.sentence
+
+
+def test_a_baseline_shows_how_much_neighbors_leak(challenge: FaultyChallenge) -> None:
+    """Embeddings that only know their tile predict the mean of its labels, which random splits reward and splits by group do not."""
+    tiles = np.arange(ROWS) % 20
+    of_tile = np.random.RandomState(0).standard_normal(20)[tiles]
+    ids = public_ids("dev")
+    for name in label_rows("dev"):
+        labels = of_tile > 0 if "__cls" in name else of_tile
+        challenge.labels("dev", name, [(i, float(value)) for i, value in zip(ids, labels, strict=True)])
+    grouped(lambda row: f"tile {tiles[row]}")(challenge)
+    changing(
+        submission={"embedding_dim": 20},
+        scoring={"epochs": 200, "learning_rate": 0.05},
+    )(challenge)
+    baseline = challenge.folder / "baseline.csv"
+    table = pd.DataFrame(np.eye(20)[tiles], index=pd.Index(ids, name="id"))
+    table.to_csv(baseline)
+    challenge.open()
+    (outcome,) = challenge.look("labels.groups", offline=True, baseline=baseline).outcomes
+    divided, *_, compared = (finding.sentence for finding in outcome.findings)
+    assert divided == (
+        "Phase dev, alpha, beta, gamma: 20 groups of 80 samples, the largest with 4; 10 folds with 9 different test parts of 8 to 8"
+        " samples."
+    )
+    assert re.search(
+        r"mean score is 1\.00 with random splits and -\d+\.\d\d by group: neighbours leak", compared
+    )
+
+
+def test_groups_that_are_too_large_are_told(challenge: FaultyChallenge) -> None:
+    """A group with a fifth of the samples is never tested on, and a class that is in one group leaves test parts without it."""
+    rare = [(name, int(row < 8)) for row, (name, _) in enumerate(label_rows("dev")["beta__cls.csv"])]
+    challenge.labels("dev", "beta__cls.csv", rare)
+    grouped(lambda row: "large" if 8 <= row < 40 else f"tile {row // 4}")(challenge)
+    challenge.open()
+    (outcome,) = challenge.look("labels.groups", offline=True).outcomes
+    sentences = "\n".join(finding.sentence for finding in outcome.findings)
+    assert (
+        "40% of the samples are never tested on, because their groups (1) have at least 20% of all each"
+        in sentences
+    )
+    assert re.search(r"\d of 10 folds of beta have no positive sample", sentences)
+    assert "doctor --baseline FILE" in sentences
 
 
 def test_warnings_alone_end_with_0_and_json_is_one_document(

@@ -43,6 +43,7 @@ def examine(
     only: Collection[str] = ALL,
     on_outcome: Callable[[CheckOutcome], None] = lambda _: None,
     wait: Wait = lambda seconds, _: time.sleep(seconds),
+    baseline: Path | None = None,
 ) -> Report:
     """Run the checks in the order of their table.
 
@@ -53,12 +54,20 @@ def examine(
         only: Ids of the checks to run.
         on_outcome: Called with each outcome as soon as it is known.
         wait: Waits for the given seconds, with the reason.
+        baseline: Embeddings that are scored with groups and without them.
     """
     outcomes: list[CheckOutcome] = []
     reported: dict[str, str] = {}  # the sentence of an error to the check that reported it
     with ExitStack() as opened:
         challenge = _attempt(
-            lambda: Challenge(path=path, configuration=load(path), clock=clock, wait=wait, opened=opened)
+            lambda: Challenge(
+                path=path,
+                configuration=load(path),
+                clock=clock,
+                wait=wait,
+                opened=opened,
+                baseline=baseline,
+            )
         )
         for read, checks in SUBJECTS.items():
             subject: Any = None

@@ -54,6 +54,7 @@ class Challenge:
         clock: Returns the time of this machine.
         wait: Waits for the given seconds, with the reason.
         opened: What is closed at the end of the examination.
+        baseline: Embeddings that are scored with groups and without them.
     """
 
     path: Path
@@ -61,6 +62,7 @@ class Challenge:
     clock: Callable[[], datetime]
     wait: Wait
     opened: ExitStack
+    baseline: Path | None = None
 
     @property
     def base(self) -> Path:

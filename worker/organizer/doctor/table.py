@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from worker.organizer.doctor import board, evalai, local, tasks
+from worker.organizer.doctor import board, evalai, groups, local, tasks
 from worker.organizer.doctor.check import Check, note
 from worker.organizer.doctor.subjects import (
     Challenge,
@@ -140,6 +140,7 @@ FILES: tuple[Check[Files], ...] = (
         tasks.enough,
         "Label more samples, or raise scoring.test_size.",
     ),
+    Check("labels.groups", "Do groups of samples allow different test parts?", groups.grouped),
     Check("labels.distinct", "Are all tasks different?", tasks.distinct),
     Check("labels.order", "Do the labels have nothing to do with the order of the ids?", tasks.order, RENAME),
     Check(

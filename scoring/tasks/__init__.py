@@ -1,5 +1,6 @@
 """Hidden tasks: label files, citable task packages, and the groups of tasks."""
 
+from scoring.tasks.blocks import blocks
 from scoring.tasks.hierarchy import ceiled, group_scores
 from scoring.tasks.packages import NAME, TaskPackage, is_package, read_package
 from scoring.tasks.tasks import (
@@ -24,6 +25,7 @@ __all__ = [
     "Task",
     "TaskPackage",
     "TaskType",
+    "blocks",
     "ceiled",
     "check_groups",
     "check_sizes",

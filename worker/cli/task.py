@@ -117,7 +117,7 @@ def _with_blocks(labels: Path, km: float) -> bytes:
             cure="Write degrees as decimal numbers with a point.",
             code="task.coordinates",
         )
-    groups = blocks.blocks(degrees[places[0]], degrees[places[1]], km)
+    groups = blocks(degrees[places[0]], degrees[places[1]], km)
     print(f"Made {len(set(groups)):,} groups of {len(table):,} samples.")
     table = table.drop(columns=places).assign(group=groups)
     return table.to_csv(index=False, lineterminator="\n").encode()

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.tasks import load_tasks
-from scoring.tasks.blocks import blocks
+from scoring.tasks import blocks, load_tasks
 from worker.cli import guarded
 
 PLACES = st.tuples(st.floats(-90, 90), st.floats(-180, 180))

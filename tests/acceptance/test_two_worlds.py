@@ -1,8 +1,8 @@
 """Nothing about the hidden tasks is visible from outside: the same story looks the same in two worlds.
 
 The worlds differ in the number, names, types and labels of their tasks, and in whether samples have groups; everything else is equal.
-Any visible difference is a leak. The faults are real: a deleted label file, a disk that hangs (a pipe without a writer), a child that is killed. Leaks are planted in
-the worker one by one, and the comparison detects each of them.
+Any visible difference is a leak. The faults are real: a deleted label file, a disk that hangs (a pipe without a writer), a child that is
+killed. Leaks are planted in the worker one by one, and the comparison detects each of them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import datetime
 from itertools import pairwise
 from unicodedata import east_asian_width
 
@@ -21,7 +21,7 @@ LANES = 20  # entries in the chart; more lines could not be told apart
 COLUMNS = 90  # boards in the chart; in a longer history several share a column
 # How many entries from the top have their own color; the others are gray, and every line is labeled.
 COLORS = 7
-LABEL = 23  # half-width characters of the name next to a line
+LABEL = 23  # half-width characters that fit next to a line; a longer name has two lines
 
 # Whole numbers make paths short, and the figures compress well.
 _WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960, 6, 226, 27, 26
@@ -34,6 +34,7 @@ class Lane:
     Attributes:
         number: The entry's place on the newest board, from 0, which links the line to its table row.
         color: Index of its color, or -1 for gray.
+        lines: The name, in one or two lines, each with whether it is wider than its space.
         run: Parts without a move.
         own: Moves because the entry's own scores changed.
         passive: Moves that others caused.
@@ -43,7 +44,7 @@ class Lane:
     number: int
     color: int
     row: Entry
-    label: str
+    lines: tuple[tuple[str, bool], ...]
     y: int
     run: str
     own: str
@@ -103,14 +104,14 @@ def evolution(history: Sequence[Board], rows: Sequence[Entry]) -> Evolution:
         _lane(number, row, key, columns, xs, lowest=lowest, color=colors.get(key, -1))
         for number, (row, key) in enumerate(drawn)
     )
-    days = [(x, column.board.made_at.date()) for x, column in zip(xs, columns, strict=True)]
+    moments = [(x, column.board.made_at) for x, column in zip(xs, columns, strict=True)]
     return Evolution(
         width=_WIDTH,
         height=_TOP + lowest * _STEP_Y + 24,
         left=_LEFT,
         right=_WIDTH - _RIGHT,
         lanes=lanes,
-        ticks=_day_ticks(days),
+        ticks=_ticks(moments),
         total=len(rows),
         updates=len(history),
     )
@@ -189,7 +190,7 @@ def _lane(
         number=number,
         color=color,
         row=row,
-        label=_label(row.team),
+        lines=_lines(row.team),
         y=_y(last),
         run="".join(run),
         own="".join(own),
@@ -198,26 +199,34 @@ def _lane(
     )
 
 
-def _label(name: str) -> str:
-    """Cut a name to the space next to its line; wide characters count twice."""
-    room, shown = LABEL, ""
-    for char in name:
-        room -= 2 if east_asian_width(char) in "WF" else 1
-        if room < 0:
-            return shown[:-1].rstrip() + "…"
-        shown += char
-    return name
+def _lines(name: str) -> tuple[tuple[str, bool], ...]:
+    """Break a long name near its middle; wide characters count twice."""
+    lines = [name]
+    if _breadth(name) > LABEL:
+        breaks = [place for place, char in enumerate(name[:-1], 1) if char in " -_"]
+        cut = min(breaks, key=lambda place: abs(2 * place - len(name)), default=len(name) // 2)
+        lines = [name[:cut].rstrip(), name[cut:]]
+    return tuple((line, _breadth(line) > LABEL) for line in lines)
+
+
+def _breadth(text: str) -> float:
+    return sum(2 if east_asian_width(char) in "WF" else 1.3 if char.isupper() else 1 for char in text)
 
 
 def _y(place: int) -> int:
     return _TOP + place * _STEP_Y - _STEP_Y // 2
 
 
-def _day_ticks(days: Sequence[tuple[float, date]]) -> tuple[tuple[float, str], ...]:
-    """Return the positions where a day begins, thinned so that their labels do not overlap."""
-    starts = [days[0]] + [after for before, after in pairwise(days) if after[1] != before[1]]
+def _ticks(moments: Sequence[tuple[float, datetime]]) -> tuple[tuple[float, str], ...]:
+    """Return where days begin, thinned so that labels do not overlap; in a short phase, the first and the last update with their hours."""
+    starts = [moments[0]] + [
+        after for before, after in pairwise(moments) if after[1].date() != before[1].date()
+    ]
     ticks: list[tuple[float, str]] = []
-    for x, day in starts:
+    for x, at in starts:
         if not ticks or x - ticks[-1][0] >= 64:
-            ticks.append((round(x, 1), f"{day.day} {day:%b}"))
-    return tuple(ticks)
+            ticks.append((round(x, 1), f"{at.day} {at:%b}"))
+    if len(ticks) > 1:
+        return tuple(ticks)
+    ends = dict.fromkeys((moments[0], moments[-1]))
+    return tuple((round(x, 1), f"{at.day} {at:%b} {at:%H:%M}") for x, at in ends)

@@ -187,8 +187,8 @@ def test_hostile_names_in_a_real_browser(page: Page, pages: Path) -> None:
     assert page.locator("svg script, svg img").count() == 0
 
 
-def test_methods_have_a_column_on_wide_screens(page: Page, pages: Path) -> None:
-    """On a desktop they are a sortable column; on a phone the opened row shows them."""
+def test_methods_are_shown_at_every_width(page: Page, pages: Path) -> None:
+    """On a desktop they are a sortable column; on narrow screens and on paper, they are below the team's name."""
     page.goto((pages / "methods.html").as_uri() + "#dev")
     shown = page.locator("section#dev")
     head = shown.get_by_role("columnheader", name="Method")
@@ -199,13 +199,37 @@ def test_methods_have_a_column_on_wide_screens(page: Page, pages: Path) -> None:
     links = shown.locator("td.method a")
     assert set(links.all_inner_texts()) == {"paper", "code"}
     assert {link.get_attribute("rel") for link in links.all()} == {"noopener noreferrer nofollow ugc"}
-    assert not shown.locator(".past .by").first.is_visible()
-    page.set_viewport_size({"width": 390, "height": 800})
-    assert not head.is_visible()
-    row = shown.locator("tr:has(td.method a)").first
-    row.locator("details.past summary").click()
-    shown.locator(".told .by").wait_for()
-    assert shown.locator(".told .by a").first.is_visible()
+    below = shown.locator("th.team .by")
+    assert not below.first.is_visible()
+    for width, media in ((390, "screen"), (820, "screen"), (718, "print")):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(media=media)  # type: ignore[arg-type]
+        assert not head.is_visible()
+        assert all(method.is_visible() for method in below.all())
+        assert below.locator("a").count() == links.count()
+
+
+def test_tables_of_tasks_use_phones_and_wide_screens(page: Page, pages: Path) -> None:
+    """On a phone the narrow column of names stays, and at every stop only whole columns are next to it; a wide screen is filled."""
+    page.goto((pages / "crowd.html").as_uri())
+    page.set_viewport_size({"width": 1920, "height": 860})
+    assert page.locator("main").evaluate("part => part.clientWidth") > 1600
+    page.set_viewport_size({"width": 390, "height": 860})
+    for css in ("heat", "sure", "stable"):
+        for scrolled in (0, 130):
+            cut = page.locator(f".scroll:has(.{css})").evaluate(
+                """async (box, scrolled) => {
+                    box.scrollTo(scrolled, 0);
+                    await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+                    const frame = box.getBoundingClientRect();
+                    const [team, ...cells] = [...box.querySelector("tbody tr").cells].map((cell) => cell.getBoundingClientRect());
+                    if (Math.abs(team.left - frame.left) > 1 || team.width > 140) return "names";
+                    const across = (edge) => ({left, right}) => left < edge - 2 && right > edge + 2;
+                    return [team.right, frame.right].flatMap((edge) => cells.filter(across(edge))).length;
+                }""",
+                scrolled,
+            )
+            assert cut == 0, (css, scrolled)
 
 
 def test_without_javascript(browser: Browser, pages: Path) -> None:
@@ -311,7 +335,7 @@ def test_the_rank_chart_is_visible_as_a_whole_on_a_phone(page: Page, pages: Path
         assert 0 <= area["x"] <= area["x"] + area["width"] <= 390
 
 
-@pytest.mark.parametrize("name", ["few", "crowd", "few-report"])
+@pytest.mark.parametrize("name", ["few", "crowd", "methods", "few-report"])
 def test_print_keeps_colors_and_legends_and_has_no_controls(page: Page, pages: Path, name: str) -> None:
     """Printed from a dark screen it is light, keeps bars and scales, explains its columns, cuts no table, and has no buttons."""
     page.goto((pages / f"{name}.html").as_uri())
@@ -327,9 +351,15 @@ def test_print_keeps_colors_and_legends_and_has_no_controls(page: Page, pages: P
     )
     colored = page.locator("td.q, .weights td, .whisker i, .whisker b, td[class^=h]")
     assert colored.evaluate_all(
-        "cells => cells.length > 30 && cells.every((cell) => getComputedStyle(cell).printColorAdjust === 'exact')"
+        "cells => cells.length > 20 && cells.every((cell) => getComputedStyle(cell).printColorAdjust === 'exact')"
     )
     assert all(meaning.is_visible() for meaning in page.locator(".legend:not(.again) dd").all())
+    starts = page.locator(".phase + .phase").evaluate_all(
+        "parts => parts.map((part) => getComputedStyle(part).breakBefore)"
+    )
+    assert set(starts) <= {"page"}
+    ends = page.locator("table.board tbody tr:last-child")
+    assert ends.evaluate_all("rows => rows.every((row) => getComputedStyle(row).breakBefore === 'avoid')")
     assert page.locator("input:visible, button.theme:visible, .share:visible, .tools:visible").count() == 0
     assert name == "crowd" or page.evaluate(OVERLAPS) == []
 

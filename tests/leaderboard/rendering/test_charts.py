@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from unicodedata import east_asian_width
 
 import pytest
@@ -98,5 +100,32 @@ def test_figures_are_well_formed() -> None:
         assert tags == {"svg", "title", "desc", "style", "path", "text", "g"}
         assert b"href" not in light
         assert b"url(" not in light
-        for text in root.iterfind(f".//{SVG}text[@class='team']"):
-            assert sum(2 if east_asian_width(char) in "WF" else 1 for char in text.text or "") <= LABEL
+        names = [team for team in root.iter(f"{SVG}g") if team.find(f"{SVG}text[@class='rank']") is not None]
+        for team, lane in zip(names, drawn(phase).lanes, strict=True):
+            _, *lines = team.iterfind(f"{SVG}text")
+            assert "".join(line.text or "" for line in lines).replace(" ", "") == lane.row.team.replace(
+                " ", ""
+            )
+            for line in lines:
+                breadth = sum(2 if east_asian_width(char) in "WF" else 1 for char in line.text or "")
+                assert breadth <= LABEL or line.get("textLength")
+
+
+@pytest.mark.parametrize(
+    ("hours", "labels"),
+    [
+        ((0, 1, 2), ["2 Mar 10:00", "2 Mar 12:00"]),
+        ((0, 20), ["2 Mar", "3 Mar"]),
+        ((0,), ["2 Mar 10:00"]),
+    ],
+)
+def test_the_time_axis_has_two_ends(hours: tuple[int, ...], labels: list[str]) -> None:
+    """Within one day, they have hours."""
+    boards = [
+        replace(
+            board([standing(1)], sequence=number),
+            made_at=datetime(2026, 3, 2, 10, tzinfo=UTC) + timedelta(hours=hour),
+        )
+        for number, hour in enumerate(hours, 1)
+    ]
+    assert [label for _, label in drawn(phase_site(*boards)).ticks] == labels

@@ -343,6 +343,7 @@ class Site:
         page: Address at which the page is served; empty if it is unknown.
         committed: Whether the challenge has published its commitment, so that anybody can check it.
         software: Name and version of what renders it; only the same version renders the same bytes.
+        access: Who knows the hidden tasks, in the organizers' words; empty if they do not say.
     """
 
     title: str
@@ -352,3 +353,4 @@ class Site:
     page: str = ""
     committed: bool = False
     software: str = ""
+    access: str = ""

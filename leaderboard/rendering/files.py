@@ -23,13 +23,15 @@ END = "<!-- neuco-worker:end -->"
 _MARKER = re.compile(rb"^[ \t]*<!-- neuco-worker:(begin|end) -->[ \t]*\r?$", re.MULTILINE)
 
 
-def update_readme(existing: bytes | None, title: str, phases: Sequence[ShownPhase]) -> bytes:
+def update_readme(
+    existing: bytes | None, title: str, phases: Sequence[ShownPhase], access: str = ""
+) -> bytes:
     """Return README.md with our block.
 
     If there is no file, a new one has the challenge's title. If there are no markers, the block is appended. The first complete pair of
     markers is ours. A marker counts only alone on its line, and an opening marker without an end is ignored.
     """
-    block = render_block(phases)
+    block = render_block(phases, access)
     if existing is None or not existing.strip():
         return f"# {markdown(title)}\n\n{block}\n".encode()
     newline = "\r\n" if b"\r\n" in existing.split(b"\n", 1)[0] + b"\n" else "\n"
@@ -45,10 +47,12 @@ def update_readme(existing: bytes | None, title: str, phases: Sequence[ShownPhas
     return existing + gap.encode() + ours + newline.encode()
 
 
-def render_block(phases: Sequence[ShownPhase]) -> str:
+def render_block(phases: Sequence[ShownPhase], access: str) -> str:
     """Return the block with its markers, without a final newline."""
     same_rules = len({phase.rules for phase in phases}) == 1
-    return templates().get_template("readme.md.j2").render(phases=phases, same_rules=same_rules)
+    return (
+        templates().get_template("readme.md.j2").render(phases=phases, same_rules=same_rules, access=access)
+    )
 
 
 METHOD_COLUMNS = ("method", "project_url", "publication_url")
@@ -69,7 +73,7 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
     """
     phases = shown_phases(site)
     files = {
-        "README.md": update_readme(readme, site.title, phases),
+        "README.md": update_readme(readme, site.title, phases, site.access),
         "index.html": render_page(site, phases),
         "leaderboard/history.jsonl": update_history(history, site),
         **{f"leaderboard/schema/{name}": content for name, content in schemas().items()},

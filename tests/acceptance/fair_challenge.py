@@ -22,15 +22,16 @@ from worker.verify.public import PublicRepository
 
 REVEAL = "reveal/dev/reveal.json"
 ALWAYS = {
-    *((check, Status.BELIEVED) for check in ("beacon", "private", "words")),
+    *((check, Status.BELIEVED) for check in ("access", "beacon", "private", "words")),
     ("register", Status.NOT_REVEALED),
 }
-"""The verdicts that this challenge always leaves open: three are taken on trust, and one waits for the reveal of phase eval."""
+"""The verdicts that this challenge always leaves open: four are taken on trust, and one waits for the reveal of phase eval."""
 Change = Callable[[Any], Any]
 
 
 PHASES = ("dev", "eval")
 HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
+ACCESS = "The organizers at X <b>have</b> the labels; none of them competes."
 FILES = {
     "baseline": embeddings(3, noise=2.0),
     "A": embeddings(1),
@@ -101,7 +102,7 @@ def moments(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
     changes = {
         "evalai": {"poll_every": 1},
         "phases": {"eval": {"eligible_if_scored_in": "dev"}},
-        "fairness": {"publish_files": "top:1"},
+        "fairness": {"publish_files": "top:1", "access": ACCESS},
     }
     with _Grouped(folder, changes=changes, fork_server=fork_server) as harness:
         harness.evalai.add_team(HOSTS, ("host",))
@@ -113,7 +114,9 @@ def moments(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
             pks[name] = harness.submit(name[0], FILES[name])
         harness.submit("A", FILES["A"], phase="eval")
         assert harness.once().returncode == 0
-        harness.configure({"fairness": {"publish_files": "top:9"}})  # too late: the first commitment decides
+        harness.configure(
+            {"fairness": {"publish_files": "top:9", "access": "?"}}
+        )  # too late: the first commitment decides
         reached = []
         for phase in PHASES:
             for command in (("board", "freeze", "--now", "--reason", "a test"), ("challenge", "reveal")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +14,7 @@ import pytest
 
 from scoring.inputs.embeddings import Embeddings
 from tests.acceptance.fair_challenge import (
+    ACCESS,
     BASELINE,
     FILES,
     HOSTS,
@@ -81,6 +83,15 @@ def test_the_files_of_the_rule_are_published_and_recomputed(fair: Fair, reposito
         assert f"{Embeddings.from_canonical(content, ids, DIM).content_hash}.0" == name
     assert [entry["publish_files"] for entry in json.loads(repository.files["commitment.json"])] == ["top:1"]
     assert statuses(iter(verdicts(repository))).count(Status.CONTRADICTED) == 0
+
+
+def test_who_knows_the_tasks_is_fixed_and_shown(repository: PublicRepository) -> None:
+    """The first commitment decides; README, page and `verify` show it, as text."""
+    assert {entry["access"] for entry in json.loads(repository.files["commitment.json"])} == {ACCESS}
+    assert html.escape(ACCESS) in repository.files["index.html"].decode()
+    assert "**Who knows the hidden tasks**" in repository.files["README.md"].decode()
+    (verdict,) = [verdict for verdict in verdicts(repository) if verdict.check == "access"]
+    assert (verdict.status, ACCESS in verdict.sentence) == (Status.BELIEVED, True)
 
 
 def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> None:

@@ -289,6 +289,13 @@ class Fairness(Section):
         description="Whose files the reveal publishes, so that anyone can recompute their scores: `baselines`; `top:N`: also the first N"
         " other rows of the final board. The phase's first commitment fixes this value.",
     )
+    access: str = Field(
+        "",
+        max_length=2000,
+        examples=["The organizers' group at X has the labels. Its members do not compete."],
+        description="Who knows the hidden tasks, and whether they compete, in your words. Shown on the board, by `verify` and in EvalAI's"
+        " terms; fixed by the first commitment.",
+    )
     beacon: Beacon = Field(
         "none",
         description="The public random value on which the splits also depend, so that nobody can choose them. `drand`: from the League"

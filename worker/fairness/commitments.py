@@ -59,6 +59,7 @@ def commit(
     drawn: Mapping[str, str] | None = None,
     publish_files: str | None = None,
     receipts_every: float | None = None,
+    access: str = "",
 ) -> dict[str, Any]:
     """Store a commitment and return its public entry; what opens it stays in the database until the reveal.
 
@@ -72,6 +73,7 @@ def commit(
         drawn: Phase to the signature of the round that was named for it, whose value is mixed in from now on.
         publish_files: Whose files are published, for phases that are new here; None to keep the earlier commitment's rule.
         receipts_every: Seconds between two lines of the log; only the first commitment's counts.
+        access: Who knows the hidden tasks; only the first commitment's counts.
     """
     entries = tx.commitments()
     phases = _phases(tx) | {setup.record.codename: announce(setup.record) for setup in fresh}
@@ -86,6 +88,7 @@ def commit(
             "drawn": dict(drawn or {}),
             "publish_files": publish_files or entries[-1][0]["publish_files"],
             "receipts_every": entries[0][0]["receipts_every"] if entries else receipts_every,
+            "access": entries[0][0]["access"] if entries else " ".join(access.split()),
             "phases": {name: announced for name, (announced, _) in phases.items()},
             "software": SOFTWARE,
             "key": key.public,
@@ -133,6 +136,7 @@ def begin(
     draw: AnnouncedRound | None = None,
     publish_files: str | None = None,
     receipts_every: float | None = None,
+    access: str = "",
 ) -> dict[str, Any] | None:
     """Record phases as read from their files, and commit to those without a commitment; return its public entry, if one was made.
 
@@ -146,6 +150,7 @@ def begin(
         draw: The round of drand that decides the splits of the phases that are committed to.
         publish_files: As in :func:`commit`.
         receipts_every: As in :func:`commit`.
+        access: As in :func:`commit`.
 
     Raises:
         OrganizerError: As :func:`check_keys`.
@@ -163,6 +168,7 @@ def begin(
         draws={} if draw is None else {setup.record.codename: draw for setup in fresh},
         publish_files=publish_files,
         receipts_every=receipts_every,
+        access=access,
     )
 
 

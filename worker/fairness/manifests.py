@@ -118,6 +118,7 @@ class CommitmentBody(Document):
         drawn: Phase to the signature of its announced round, whose value is mixed in from here on.
         publish_files: Whose files are published of phases that are new here.
         receipts_every: Seconds between two lines of the log. The first entry's counts.
+        access: Who knows the hidden tasks, in the organizers' words. The first entry's counts.
         phases: Phase to what is public of it.
         software: The program that made it.
         key: The challenge's key.
@@ -131,6 +132,7 @@ class CommitmentBody(Document):
     drawn: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{96}$")]]
     publish_files: Annotated[str, Field(pattern=r"^(baselines|top:[1-9][0-9]*)$")]
     receipts_every: Annotated[float, Field(gt=0, le=86400)]
+    access: str
     phases: dict[str, AnnouncedPhase]
     software: str
     key: Hash

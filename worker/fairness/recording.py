@@ -49,6 +49,7 @@ def record_phases(store: Store, configuration: Configuration, key: Signer, *, no
             draw=draw,
             publish_files=rule,
             receipts_every=configuration.leaderboard.receipts_every,
+            access=configuration.fairness.access,
         )
         _check(tx, configuration, secret)
         register(tx, now)  # registers the rules before anything is scored by them

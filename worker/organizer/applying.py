@@ -115,6 +115,7 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
             draw=name_draw(configuration, session.now),
             publish_files=configuration.fairness.publish_files,
             receipts_every=configuration.leaderboard.receipts_every,
+            access=configuration.fairness.access,
         )
         if public is None:
             return None

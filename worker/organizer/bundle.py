@@ -278,6 +278,7 @@ def _facts(configuration: Configuration, phases: Sequence[Mapping[str, Any]]) ->
         "leaderboard": LEADERBOARD,
         "repository": REPOSITORY,
         "fingerprint": FINGERPRINT,
+        "access": " ".join(configuration.fairness.access.split()),
         "published": published(configuration.fairness.publish_files),
     }
 

@@ -19,6 +19,7 @@ from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, disclosure, id_lists, receipts
 from worker.fairness.commitments import SOFTWARE
 from worker.fairness.decisions import public_decisions
+from worker.fairness.manifests import Commitment
 from worker.fairness.published import StateIsBehind
 from worker.fairness.register import LATEST, RegisterReplay, register
 from worker.fairness.replay import PhaseReplay
@@ -155,7 +156,7 @@ def begin_cycle(
         if snapshot is not None and site.frozen_at is None and site.waiting is None:
             snapshots[name] = snapshot
     return Cycle(
-        site=make_site(configuration, tuple(sites), committed=commitments.PATH in attestations),
+        site=make_site(configuration, tuple(sites), commitments.public(tx)),
         snapshots=snapshots,
         generation=tx.requested_publish(),
         posted=tuple(tx.submissions([State.POSTED])),
@@ -251,8 +252,10 @@ def keep_boards(tx: Transaction, cycle: Cycle) -> bool:
     return True
 
 
-def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...], *, committed: bool) -> Site:
-    """Return what the whole site shows; ``committed`` says that a commitment is published with it."""
+def make_site(
+    configuration: Configuration, phases: tuple[PhaseSite, ...], entries: Sequence[Commitment]
+) -> Site:
+    """Return what the whole site shows, with the commitments that are published with it."""
     server, challenge = configuration.evalai.server, configuration.evalai.challenge
     return Site(
         title=configuration.challenge.title,
@@ -260,6 +263,7 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...], *, co
         link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
         repository=web_address(configuration.leaderboard.repository) or "",
         page=configuration.leaderboard.page,
-        committed=committed,
+        committed=bool(entries),
         software=SOFTWARE,
+        access=entries[0].access if entries else "",
     )

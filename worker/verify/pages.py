@@ -81,6 +81,9 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
     links = " and ".join(f"“{address}”" for address in (words.link, words.page) if address)
     sentence = f"the title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words"
     yield replace(believed(sentence), check="words")
+    access = repository.commitments[0].access
+    said = f"the organizers say: “{access}”" if access else "the organizers do not say it"
+    yield replace(believed(f"who knew the hidden tasks, and whether they compete: {said}"), check="access")
     rendered = _rendered(repository, words, shown)
     yield from _compared(repository.files, rendered, shown)
     for phase in shown:
@@ -168,6 +171,7 @@ def _rendered(
         page=words.page,
         committed=True,
         software=commitments.SOFTWARE,
+        access=repository.commitments[0].access,
     )
     return render(site, readme=files.get(README), history=files.get(HISTORY))
 

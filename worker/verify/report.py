@@ -47,6 +47,7 @@ QUESTIONS = (
         yes="Tasks, protocol, splits and rules are those that were fixed before the first score, with the decisions that are listed.",
         checks=frozenset(
             (
+                "access",
                 "commitment",
                 "order",
                 "signatures",

@@ -581,5 +581,6 @@ SHADES: list[tuple[str, Fault]] = [
     ("machine.capacity", (WARN, changing(scoring={"threads": 4096}))),
     ("records.same", (FAIL, _recorded(overwriting("challenge.secret", "0123456789abcdef" * 4)))),
     ("records.same", (WARN, _recorded(changing(fairness={"publish_files": "top:9"})))),
+    ("records.same", (WARN, _recorded(changing(fairness={"access": "Nobody."})))),
 ]
 """More of what a check must notice."""

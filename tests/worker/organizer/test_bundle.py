@@ -298,6 +298,10 @@ STALE: list[tuple[Callable[[dict[str, Any]], object], dict[str, str]]] = [
     ),
     (lambda s: s["phases"]["eval"].pop("eligible_if_scored_in"), {"phase_eval.html": "Eval phase"}),
     (lambda s: s["fairness"].update(publish_files="top:2"), {"terms_and_conditions.html": "first 2 teams"}),
+    (
+        lambda s: s["fairness"].update(access="We have\nthe labels <b>"),
+        {"terms_and_conditions.html": "Who knows the hidden tasks: We have the labels &lt;b&gt;"},
+    ),
     (lambda s: s["phases"]["dev"].update(opens="2026-12-24"), {"phase_dev.html": "2026-12-24 00:00:00 to"}),
     (
         lambda s: s.update(scoring={"epsilon": 0.5, "test_size": 0.25}),

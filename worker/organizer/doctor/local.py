@@ -161,7 +161,15 @@ def readable(challenge: Challenge) -> Iterator[Finding]:
 def recorded(challenge: Challenge) -> Iterator[Finding]:
     """Compare each record with the files, and what was promised with the configuration."""
     secret, configured = read_secret(challenge.configuration), challenge.configuration.fairness.publish_files
+    access = " ".join(challenge.configuration.fairness.access.split())
     with challenge.state() as tx:
+        entries = [] if tx is None else commitments.public(tx)
+        if entries and entries[0].access != access:
+            yield warn(
+                f"The first commitment says of fairness.access: “{entries[0].access}”. The configuration says something else, which has no"
+                " effect.",
+                "Write the same into fairness.access.",
+            )
         for codename in challenge.configuration.phases:
             if tx is None or tx.phase_record(codename) is None:
                 continue  # the first start records it

@@ -28,7 +28,7 @@ def inputs_digest(material: Material, settings: StandaloneSettings, seed: int) -
         seed,
         settings.model_dump(exclude=WITHOUT_EFFECT),
         material.embeddings.ids,
-        [(task.name, task.kind.value, task.classes, task.ids) for task in material.tasks],
+        [(task.name, task.kind.value, task.classes, task.ids, task.groups) for task in material.tasks],
         [(package.identifier, package.parent, package.ceiling) for package in material.packages],
         material.warnings,
     )

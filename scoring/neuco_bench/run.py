@@ -185,8 +185,19 @@ def join_material(
         embeddings=embeddings,
         warnings=tuple(warnings),
         packages=labels.packages,
-        notes=(*notes, *embeddings.notes, *leaks),
+        notes=(*notes, *embeddings.notes, *leaks, *_grouped(tasks, rows)),
     )
+
+
+def _grouped(tasks: Sequence[LabeledTask], rows: Mapping[str, int]) -> Iterator[str]:
+    """Say which tasks have groups, and how many."""
+    names: dict[int, list[str]] = {}
+    for task in tasks:
+        pairs = zip(task.ids, task.groups, strict=True) if task.groups else ()
+        if groups := {group for identifier, group in pairs if identifier in rows}:
+            names.setdefault(len(groups), []).append(task.name)
+    for number, of in names.items():
+        yield f"{name_some(of, 3)}: each of {number:,} groups is in one part of a split, whole."
 
 
 def _columns_of_labels(
@@ -271,7 +282,7 @@ def score_run(
         warnings=tuple(warnings),
         packages=material.packages,
         scale=scale,
-        notes=(*material.notes, *_of_groups(reports)),
+        notes=material.notes,
     )
 
 
@@ -428,16 +439,6 @@ def _short(reports: Sequence[TaskReport]) -> Iterator[str]:
             f"{names}: probes train for too few steps to learn much, so these scores say little about the embeddings. Those of"
             f" {worst.name} train for {length.reason}. Set epochs to {length.epochs} or more{also}."
         )
-
-
-def _of_groups(reports: Sequence[TaskReport]) -> Iterator[str]:
-    """Say that splits keep groups together, and of how many groups."""
-    names: dict[int, list[str]] = {}
-    for report in reports:
-        if report.data.groups is not None:
-            names.setdefault(int(report.data.groups.max()) + 1, []).append(report.data.name)
-    for groups, tasks in names.items():
-        yield f"{name_some(tasks, 3)}: each of {groups} groups is in one part of a split, whole."
 
 
 def _few_groups(report: TaskReport) -> Iterator[str]:

@@ -234,6 +234,13 @@ def test_a_stopped_run_of_many_files_goes_on_where_it_was(
     (labels / "sign__cls.csv").write_text(table)
     (one / "sign" / "sign_result.json").unlink()
     assert scored(files=("one.csv",))[0] == 1
+    tables = {file: file.read_text().splitlines() for file in labels.glob("*.csv")}
+    for factor in (1, 3):  # the same number of groups, but others
+        for file, (header, *rows) in tables.items():
+            grouped = (f"{row},tile {factor * number % 80 // 10}" for number, row in enumerate(rows))
+            file.write_text("\n".join([f"{header},group", *grouped]) + "\n")
+        added, _, err = scored(files=("one.csv",))
+        assert (added, "each of 8 groups is in one part of a split, whole" in err) == (1, True)
 
 
 def test_options_come_before_the_configuration(small_case: Callable[..., Path], tmp_path: Path) -> None:

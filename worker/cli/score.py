@@ -248,7 +248,7 @@ def _settings(
     params = ", ".join(f"{name} {value}" for name, value in settings.probe_params.items())
     console.print(
         f"There is no {usual}, so NeuCo-Bench's sample values are used: {settings.k_folds} folds and the probe {settings.probe_type}"
-        f" ({params}).",
+        f"{f' ({params})' if params else ''}.",
         markup=False,
         soft_wrap=True,
     )

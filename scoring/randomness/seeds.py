@@ -131,8 +131,9 @@ class Splitter:
             order = self._generator.permutation(self._rows).astype(np.int32)
             return Split(order=order, tested=held_out(self._rows, self._test_size))
         drawn = self._generator.permutation(len(self._sizes)).tolist()
-        tested = _test_groups(drawn, self._sizes, self._test_size * self._rows)
-        is_test = np.isin(self._groups, tested)
+        is_tested = np.zeros(len(drawn), dtype=np.bool_)
+        is_tested[_test_groups(drawn, self._sizes, self._test_size * self._rows)] = True
+        is_test = is_tested[self._groups]
         order = np.argsort(~is_test, kind="stable").astype(np.int32)
         return Split(order=order, tested=int(is_test.sum()))
 
@@ -144,6 +145,8 @@ def _test_groups(drawn: Sequence[int], sizes: Sequence[int], wanted: float) -> l
     """
     chosen, rows = [], 0
     for group in drawn:
+        if rows >= wanted:
+            break  # any other group would lead away
         if abs(rows + sizes[group] - wanted) < abs(rows - wanted):
             chosen.append(group)
             rows += sizes[group]

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from sklearn.model_selection import ShuffleSplit
 
 from scoring.protocol import ids_hash
-from scoring.randomness import Splitter, fold_draws, fold_seeds, held_out, phase_key, secret_commitment
+from scoring.randomness import (
+    Splitter,
+    fold_draws,
+    fold_seeds,
+    group_numbers,
+    held_out,
+    phase_key,
+    secret_commitment,
+)
 
 PAGE = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
 VECTORS = json.loads(re.search(r'```json\n(\{\s+"secret".*?)```', PAGE, re.DOTALL)[1])
@@ -65,3 +73,26 @@ def test_splits_are_those_of_scikit_learn(rows: int, seed: int, test_size: float
     splitter = ShuffleSplit(n_splits=1, test_size=test_size, random_state=seed)
     train, test = next(splitter.split(np.zeros((rows, 1))))
     assert (split.test.tolist(), split.train.tolist()) == (test.tolist(), train.tolist())
+
+
+@given(
+    st.lists(st.integers(1, 30), min_size=5, max_size=40),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.1, 0.25, 0.5]),
+)
+def test_no_group_is_in_both_parts(sizes: list[int], seed: int, test_size: float) -> None:
+    """Both parts are in the order of the rows, and no other group would bring the test part nearer to its size, unless none fits at all."""
+    names = np.random.RandomState(seed % 100).permutation(
+        np.repeat([f"g{n}" for n in range(len(sizes))], sizes)
+    )
+    wanted = test_size * len(names)
+    split = Splitter(len(names), test_size, group_numbers(names.tolist())).split(seed)
+    assert sorted(split.order.tolist()) == list(range(len(names)))
+    assert set(names[split.test]).isdisjoint(names[split.train])
+    assert all(part.size and (np.diff(part) > 0).all() for part in (split.test, split.train))
+    if min(sizes) >= 2 * wanted:
+        assert split.tested == min(sizes)
+        return
+    for name in set(names) - set(names[split.test]):
+        more = split.tested + np.count_nonzero(names == name)
+        assert abs(more - wanted) >= abs(split.tested - wanted)

@@ -6,15 +6,18 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from leaderboard.git import cloned, plain_folder
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
+from scoring.printable import count_of
 from scoring.protocol import ids_hash
 
-COMMITMENTS = "commitment.json"
+COMMITMENTS, LOG = "commitment.json", "receipts.jsonl"
+MISSED = 3  # lines of the log, after which the challenge is silent
 
 
 def list_path(phase: str) -> str:
@@ -103,6 +106,43 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
             "Tell the organizers. Until then use --ids and --dim.",
         )
     return Asked(ids=ids, embedding_dim=dim, phase=name)
+
+
+def sign_of_life(read: Read, now: datetime) -> tuple[str, bool]:
+    """Say when the challenge last wrote into its public log, which grows at a fixed interval, and whether it is silent.
+
+    Signatures are not checked; ``verify`` does that.
+
+    Args:
+        read: Returns a published file by its path, None if there is none.
+        now: The time, aware.
+
+    Raises:
+        OrganizerError: If the files do not say it.
+    """
+    try:
+        first = json.loads(read(COMMITMENTS) or b"")[0]
+        lines = (read(LOG) or b"").splitlines()
+        last = json.loads(lines[-1])["made_at"] if lines else first["made_at"]
+        at, every = datetime.fromisoformat(last), timedelta(seconds=float(first["receipts_every"]))
+        age = now - at
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
+        raise _unsaid(
+            f"{COMMITMENTS} and {LOG} cannot be read.", "Name the challenge's leaderboard repository."
+        ) from None
+    what = (
+        "The last line of the public log" if lines else "The public log has no line yet. The first commitment"
+    )
+    sentence = f"{what} is {_span(age)} old ({at:%Y-%m-%d %H:%M} UTC). A line comes every {_span(every)}."
+    return sentence, age > MISSED * every
+
+
+def _span(length: timedelta) -> str:
+    """Return a length of time in its largest units that fit."""
+    minutes = max(0, round(length.total_seconds() / 60))
+    if minutes < 120:
+        return count_of(minutes, "minute")
+    return count_of(minutes // 60, "hour") if minutes < 48 * 60 else count_of(minutes // 1440, "day")
 
 
 def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str | None) -> Asked:

@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -199,6 +200,26 @@ def _show(embeddings: Embeddings, wanted: Asked) -> None:
     typer.echo("  Files with the same ids and values have the same hash, and get the same score.")
 
 
+def alive(
+    challenge: Annotated[
+        str,
+        typer.Argument(help="The challenge's leaderboard repository: a git URL or a folder.", metavar="URL"),
+    ],
+) -> None:
+    """Say whether a challenge is alive: how old the last line of its public log is, to which it adds one at a fixed interval.
+
+    Exits with 1 if it has been silent for more than three intervals.
+    """
+    from worker.participant.challenge import opened, sign_of_life
+
+    with opened(challenge) as read:
+        sentence, silent = sign_of_life(read, datetime.now(UTC))
+    typer.echo(printable_lines(sentence))
+    if silent:
+        typer.echo("The challenge is silent: write to the organizers.")
+        raise typer.Exit(1)
+
+
 INTERRUPTED = 130
 """Exit code with which typer ends after Ctrl-C."""
 UNWRITABLE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -215,8 +236,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (validate, template):
-    app.command(help=(command.__doc__ or "").replace("neuco-worker", "neuco-check"))(command)
+commands: dict[str, Callable[..., None]] = {"validate": validate, "template": template, "status": alive}
+for name, command in commands.items():
+    app.command(name, help=(command.__doc__ or "").replace("neuco-worker", "neuco-check"))(command)
 
 
 def main() -> None:

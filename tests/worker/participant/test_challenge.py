@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from scoring.errors import NeucoError, OrganizerError
 from scoring.protocol import ids_hash
 from tests.scoring.inputs.reading_tables import DIM, IDS, from_lines, good, lines_of
 from tests.worker.harness.harness import clean_environment
-from worker.participant.challenge import asked
-from worker.participant.commands import template, validate
+from worker.fairness.manifests import Commitment
+from worker.fairness.receipts import Line
+from worker.participant.challenge import asked, sign_of_life
+from worker.participant.commands import app, run, template, validate
 
 APP = typer.Typer()
 APP.command()(validate)
@@ -162,3 +165,44 @@ def test_options_that_say_too_little_or_too_much_are_refused() -> None:
         with pytest.raises(OrganizerError) as error:
             asked(ids_given, dim, challenge, phase)
         assert error.value.code == "validate.usage"
+
+
+@pytest.mark.parametrize(
+    ("hours", "words", "silent"),
+    [
+        (
+            None,
+            "The public log has no line yet. The first commitment is 4 days old (2026-01-01 12:00 UTC).",
+            True,
+        ),
+        (0.5, "The last line of the public log is 30 minutes old", False),
+        (3, "The last line of the public log is 3 hours old", False),
+        (5, "The last line of the public log is 5 hours old", True),
+    ],
+)
+def test_a_challenge_that_is_silent_is_told(hours: float | None, words: str, silent: bool) -> None:
+    """By the age of the last line of its log, which grows at the interval that the first commitment fixed."""
+    now = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    line = {"made_at": (now - timedelta(hours=hours or 0)).isoformat()}
+    assert line.keys() <= Line.model_fields.keys()
+    assert {"receipts_every", "made_at"} <= Commitment.model_fields.keys()
+    files = {
+        "commitment.json": json.dumps([{"receipts_every": 3600, "made_at": "2026-01-01T12:00:00+00:00"}]),
+        "receipts.jsonl": "" if hours is None else f"{{}}\n{json.dumps(line)}\n",
+    }
+    sentence, told = sign_of_life(lambda path: files[path].encode(), now)
+    assert (sentence.startswith(words), sentence.endswith("A line comes every 60 minutes."), told) == (
+        True,
+        True,
+        silent,
+    )
+    with pytest.raises(OrganizerError, match="cannot be read"):
+        sign_of_life(lambda _: b"[{}]", now)
+
+
+def test_the_command_asks_a_repository(public: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It exits with 1 if the challenge is silent, and says whom to write to."""
+    entry = {"receipts_every": 60, "made_at": "2026-01-01T12:00:00+00:00"}
+    (public / "commitment.json").write_text(json.dumps([entry]))
+    assert run(app, ["status", str(public)]) == 1
+    assert "silent: write to the organizers" in capsys.readouterr().out

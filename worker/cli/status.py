@@ -312,7 +312,7 @@ def submissions(
 ) -> None:
     """List submissions with number, team, phase, state, mean Q, and what they are waiting for.
 
-    The numbers are EvalAI's. A star marks the submissions that count on the latest board.
+    The numbers are EvalAI's. A star marks the submissions that count; the last column says what became of the others.
 
     Next: `neuco-worker challenge retry` for a submission on hold.
 

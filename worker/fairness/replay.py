@@ -73,6 +73,7 @@ class PhaseReplay:
         submissions: The same with the decisions about teams: while a team is disqualified, each of its submissions is.
         teams: EvalAI's number of a team to the decisions about it.
         scores: Entry to its scores, in the order of the first ones.
+        answered_at: Entry to the moment from which it was answered.
         end: The moment of the newest event that was opened completely.
         private: The entries that were opened only in part.
         notes: The events of the whole challenge.
@@ -85,6 +86,7 @@ class PhaseReplay:
         self.submissions: dict[str, History[SubmissionEvent]] = {}
         self.teams: dict[int, History[TeamEvent]] = {}
         self.scores: dict[str, History[ScoreEvent]] = {}
+        self.answered_at: dict[str, datetime] = {}
         self.end = datetime.min.replace(tzinfo=UTC)
         self.private: set[str] = set()
         self.notes: list[ChallengeEvent] = []
@@ -93,7 +95,6 @@ class PhaseReplay:
         self._entry_of: dict[int, str] = {}
         self._places: dict[str, int] = {}
         self._ladders: dict[tuple[int | None, bool], list[str]] = {}
-        self._answered_at: dict[str, datetime] = {}
         self._entries: dict[str, tuple[tuple[object, ...], Entry | None]] = {}
         self._q_means: dict[tuple[int, float], float] = {}
 
@@ -117,7 +118,7 @@ class PhaseReplay:
                 self.submissions.setdefault(event.entry, History()).add(self._decided(event, event.at))
                 self._entry_of.setdefault(event.submission, event.entry)
                 if event.answered:
-                    self._answered_at.setdefault(event.entry, event.at)
+                    self.answered_at.setdefault(event.entry, event.at)
             case ScoreEvent():
                 if event.entry not in self.scores:
                     team = event.team_key, bool(event.public_at_first)
@@ -279,7 +280,7 @@ class PhaseReplay:
         """Yield the answered ones of these entries as rungs of their ladders at a moment."""
         for name in entries:
             facts = self.registered[name].at(moment) if name in self.registered else None
-            answered_at, first = self._answered_at.get(name), self.scores[name].at(moment)
+            answered_at, first = self.answered_at.get(name), self.scores[name].at(moment)
             if (
                 facts is None
                 or first is None

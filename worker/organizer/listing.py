@@ -16,7 +16,8 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import not_recorded, read_record
 from worker.evaluation.answers import Answer
 from worker.fairness.membership import is_baseline
-from worker.fairness.register import LATEST, RegisterReplay, disqualified_teams, submission_facts
+from worker.fairness.places import Place, Placed, places
+from worker.fairness.register import LATEST, RegisterReplay, submission_facts
 from worker.intake import waiting
 from worker.organizer.session import OrganizerSession
 from worker.state import ACTIVE, State, SubmissionRow, Transaction
@@ -31,25 +32,34 @@ class ListedSubmission:
     Attributes:
         row: What is known of it; the names of team and method are untrusted text.
         shown: The value that its team was shown, or would be shown now, as boards print it; empty before it is scored.
-        counts: Whether the last board shows it.
         baseline: Whether it is the organizers' own, under a name that the rules list.
-        disqualified: Why it is disqualified, or its team; None if neither is.
+        placed: Its place by the register; None before it is registered.
         waits_for: What it waits for; None if it needs no answer.
     """
 
     row: SubmissionRow
     shown: str
-    counts: bool
     baseline: bool
-    disqualified: str | None
+    placed: Placed | None
     waits_for: str | None
 
     @property
+    def place(self) -> Place:
+        """What became of it, in one word; a refusal is registered only with the next board or line of the log."""
+        place = Place.OPEN if self.placed is None else self.placed.place
+        return Place.REFUSED if place is Place.OPEN and self.row.state is State.FAILED else place
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is on the board."""
+        return self.place is Place.COUNTS
+
+    @property
     def kind(self) -> str | None:
-        """What sets it apart from a public submission of a participant."""
-        if self.row.own:
-            return "baseline" if self.baseline else "the organizers' own"
-        return "private" if self.row.public is False else None
+        """What sets it apart from a submission of a participant that counts or waits."""
+        if self.baseline or self.counts or self.place is Place.OPEN:
+            return "baseline" if self.baseline else None
+        return str(self.placed if self.placed and self.placed.place is self.place else self.place)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -61,8 +71,6 @@ class ListedSubmission:
             notes.append(f"{count_of(row.tries, 'failed attempt')}, next at {row.not_before:%H:%M:%S} UTC")
         if self.waits_for not in (None, waiting.ITS_TURN) and not notes:
             notes.append(f"waits for {self.waits_for}")
-        if self.disqualified is not None:
-            notes.append(f"disqualified: {self.disqualified}")
         if row.superseded_by is not None:
             notes.append(f"re-run as {row.superseded_by}")
         return tuple(notes)
@@ -82,7 +90,8 @@ class ListedSubmission:
             "public": row.public,
             "q_mean": row.q_mean,
             "shown": self.shown,
-            "counts": self.counts,
+            "place": self.place,
+            "why": "" if self.placed is None else self.placed.why,
             "own": row.own,
             "baseline": self.baseline,
             "hold": row.hold,
@@ -90,7 +99,6 @@ class ListedSubmission:
             "next_try_at": row.not_before.isoformat() if row.tries and row.not_before else None,
             "tries": row.tries,
             "waits_for": self.waits_for,
-            "disqualified": self.disqualified,
             "rerun_as": row.superseded_by,
         }
 
@@ -118,17 +126,17 @@ def submissions(
     states = _states(state)
     with session.store.read() as tx:
         phases = session.configuration.phases
-        boards = [from_json(text) for name in phases if (text := tx.newest_board(name)) is not None]
-        counted = {standing.submission for board in boards for standing in board.standings}
-        records, teams = {name: read_record(tx, name) for name in phases}, disqualified_teams(tx)
+        records, replays = {name: read_record(tx, name) for name in phases}, RegisterReplay().at(tx)
+        placed = {
+            each.facts.submission: each for name in phases for each in places(replays[name], LATEST).values()
+        }
         waits = waiting.reasons(tx, session.configuration, tx.submissions(ACTIVE), session.now)
         return [
             ListedSubmission(
                 row=row,
                 shown=_shown(row, records.get(row.phase or "")),
-                counts=row.pk in counted,
                 baseline=_is_baseline(row, records.get(row.phase or "")),
-                disqualified=row.excluded or teams.get(row.team_key or 0),
+                placed=placed.get(row.pk),
                 waits_for=waits.get(row.pk),
             )
             for row in tx.submissions(states, phase=phase)

@@ -29,7 +29,7 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | No
     "register": registered.in_the_log,
     "facts": facts.belong,
     "received": facts.received,
-    "open": facts.unanswered,
+    "places": facts.placed,
     "private": registered.private,
     "beacon": drawn,
 }

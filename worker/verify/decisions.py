@@ -8,17 +8,16 @@ from datetime import datetime
 from itertools import takewhile
 
 from leaderboard import DecisionKind
-from leaderboard.ranking import counted, row_key
 from leaderboard.rendering import Row, rank_changes
 from scoring.printable import name_some
-from worker.fairness import membership
 from worker.fairness.decisions import decisions as decided
 from worker.fairness.decisions import minute
 from worker.fairness.events import SubmissionEvent
+from worker.fairness.places import LATE, PRIVATE, Place
 from worker.fairness.replay import PhaseReplay
 from worker.verify.revealed import RevealedPhase
 from worker.verify.timeline import SLACK
-from worker.verify.verdict import Verdict, believed, consistent, not_revealed, require
+from worker.verify.verdict import Fault, Verdict, believed, consistent, not_revealed, require
 
 
 def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
@@ -32,7 +31,7 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
     for decision in decided(phase.replay):
         changed = "" if decision.kind is DecisionKind.OTHER else effect(phase, decision.at)
         sentences.append(f"{decision.text} on {minute(decision.at)}{because(decision.reason)}{changed}")
-    sentences += _after_the_close(phase.replay)
+    sentences += _after_the_close(phase)
     if not sentences:
         yield consistent("its rules never changed, and no entry was taken off the board")
         return
@@ -50,16 +49,19 @@ def effect(phase: RevealedPhase, moment: datetime) -> str:
     return f", which changed these ranks: {name_some(changes)}" if changes else ""
 
 
-def _after_the_close(replay: PhaseReplay) -> Iterator[str]:
+def _after_the_close(phase: RevealedPhase) -> Iterator[str]:
     """Report the submissions that would count if the board had not been closed before."""
-    rules, closed = replay.rules(replay.end), replay.frozen_at
-    if rules is None or closed is None:
-        return
-    for entry, history in replay.submissions.items():
-        facts, then = history.events[-1], history.at(closed)
-        counts = membership.kept_off(facts, rules) is None and replay.score(entry, replay.end) is not None
-        if counts and (then is None or not then.answered or replay.score(entry, closed) is None):
+    for entry, placed in phase.places.items():
+        if placed.why == LATE:
+            facts = phase.replay.submissions[entry].events[-1]
             yield f"submission {facts.submission} of {facts.team} was answered after the board was closed"
+
+
+_UNEXPLAINED = {
+    Place.TRIAL: "it is taken for a trial of the organizers",
+    Place.OPEN: "its answer was taken back, or it has no score on the present tasks",
+}
+"""Places that an answered submission of a participant cannot have."""
 
 
 def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
@@ -77,75 +79,63 @@ def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
     replay = phase.replay
     if (needed := replay.unknown_phase) is not None:
         return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
-    facts = replay.submissions[entry].events[-1]
+    placed = phase.places[entry]
+    facts, by = placed.facts, placed.by
     who = f"{before}submission {facts.submission} of team {facts.team}"
-    if facts.superseded_by is None or facts.answered:
-        return _counting(phase, facts, who)
-    again = f"{who} was run again at EvalAI as submission {facts.superseded_by}"
-    following = replay.entry_of(facts.superseded_by)
-    if following is None:
-        return believed(f"{again}. That one has not been revealed: it was refused, or is private")
-    return counting(phase, following, f"{again}. ")
-
-
-def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
-    replay = phase.replay
+    if by is not None and not facts.answered:
+        again = f"{who} was run again at EvalAI as submission {by}"
+        following = replay.entry_of(by)
+        if following is None:
+            return believed(f"{again}. That one has not been revealed: it was refused, or is private")
+        return counting(phase, following, f"{again}. ")
     rows = {row.submission: row for row in phase.final_rows}
-    if facts.submission in rows:
+    if placed.place is Place.COUNTS:
         return consistent(f"{who} counts on the final board {_at(rows[facts.submission])}")
-    rules = replay.decisions.events[-1].rules
-    if (decided := _decided(replay, facts)) is not None:
-        return consistent(f"{who} is not on the final board: {decided}")
-    reason = membership.kept_off(facts, rules)
-    require(reason in (None, membership.PRIVATE), f"{who} is not on the final board: {reason}")
-    snapshot = replay.snapshot(replay.closed_at)
-    entries = () if snapshot is None else snapshot.entries
-    ours = next((entry for entry in entries if entry.submission == facts.submission), None)
-    if snapshot is None or ours is None:
-        return _late(phase, facts, who)
-    if not ours.public:
+    if placed.place is Place.REMOVED:
+        return consistent(f"{who} is not on the final board: {_removed(replay, facts)}")
+    if by is not None:
+        rule = phase.rules.selection.value
+        return consistent(
+            f"{who} does not count: submission {by} of the same team counts {_at(rows[by])}; by the rules, the {rule} one counts"
+        )
+    if placed.why == PRIVATE:
         return consistent(f"{who} was sent as private: it is on no board")
-    counts = {row_key(row.entry): row.entry.submission for row in counted(snapshot)}[row_key(ours)]
-    return consistent(
-        f"{who} does not count: submission {counts} of the same team counts {_at(rows[counts])}; by the rules, the"
-        f" {snapshot.rules.selection.value} one counts"
-    )
+    if placed.why == LATE:
+        return _late(phase, facts, who)
+    reason = _UNEXPLAINED.get(placed.place, "nothing published says why")
+    raise Fault(f"{who} is not on the final board: {reason}")
 
 
-def _decided(replay: PhaseReplay, facts: SubmissionEvent) -> str | None:
-    """Return how the organizers took a submission off the board: what they decided, when and why; None if they did not."""
-    events = replay.submissions[facts.entry].events
+def _removed(replay: PhaseReplay, facts: SubmissionEvent) -> str:
+    """Return how the organizers took a submission off the board: what they decided, when and why."""
+    events = replay.submissions[facts.entry].until(facts.at)
     if facts.removed is not None:
-        at = _since([event.at for event in events], [event.removed is not None for event in events])
-        by_itself = replay.registered[facts.entry].events[-1].removed is not None
-        what = "it" if by_itself else "its team with all its submissions"
+        at = _since(events, [event.removed is not None for event in events])
+        registered = replay.registered[facts.entry].at(facts.at)
+        what = "it" if registered and registered.removed is not None else "its team with all its submissions"
         return f"the organizers disqualified {what} on {minute(at)}{because(facts.removed)}"
-    if facts.public_at_first and not facts.public:
-        at = _since([event.at for event in events], [not event.public for event in events])
-        reason = next(event.reason for event in events if event.at == at)
-        return f"the organizers made it private on {minute(at)}{because(reason)}"
-    return None
+    at = _since(events, [not event.public for event in events])
+    reason = next(event.reason for event in events if event.at == at)
+    return f"the organizers made it private on {minute(at)}{because(reason)}"
 
 
-def _since(moments: Sequence[datetime], holds: Sequence[bool]) -> datetime:
-    """Return the moment since when something has held without a break until the last moment."""
-    return list(takewhile(lambda place: place[1], zip(reversed(moments), reversed(holds), strict=True)))[-1][
-        0
-    ]
+def _since(newest_first: Sequence[SubmissionEvent], holds: Sequence[bool]) -> datetime:
+    """Return the moment since when something has held without a break."""
+    return list(takewhile(lambda pair: pair[1], zip(newest_first, holds, strict=True)))[-1][0].at
 
 
 def _late(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
-    """Return the verdict on a submission that is not on the final board although nothing keeps it off: was it answered too late?
+    """Return the verdict on a submission that was answered too late.
 
     A close is registered at once. A backdated one cannot exclude what was answered before it was registered.
     """
     replay, closed_at = phase.replay, phase.replay.closed_at
-    answered_at = next(event.at for event in replay.submissions[facts.entry].events if event.answered)
+    answered_at = replay.answered_at[facts.entry]
     decided_at = next(
         (event.at for event in replay.decisions.events if event.frozen_at == closed_at), closed_at
     )
     require(
-        answered_at > closed_at and (decided_at - closed_at <= SLACK or answered_at >= decided_at),
+        decided_at - closed_at <= SLACK or answered_at >= decided_at,
         f"{who} is not on the final board, and nothing published says why",
     )
     sentence = (

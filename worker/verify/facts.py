@@ -9,6 +9,7 @@ A score that passes them may still be invented. Only recomputing it from the sub
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -24,7 +25,7 @@ from scoring.tasks import TaskType
 from worker.fairness.decisions import minute
 from worker.fairness.events import ScoreEvent
 from worker.fairness.membership import ShownValue
-from worker.fairness.places import Place, places
+from worker.fairness.places import Place
 from worker.verify.revealed import RevealedPhase
 from worker.verify.timeline import CLOCK_SLACK
 from worker.verify.verdict import Fault, Verdict, believed, consistent, require
@@ -244,15 +245,22 @@ def received(phase: RevealedPhase) -> Iterator[Verdict]:
         )
 
 
-def unanswered(phase: RevealedPhase) -> Verdict | None:
-    """List the open entries: received or scored, and not answered; None if there are none."""
-    replay = phase.replay
-    listed = []
-    for entry, place in places(replay, replay.end).items():
-        if place is not Place.OPEN:
+def placed(phase: RevealedPhase) -> Verdict:
+    """Count the entries in each place, and list the open ones: received or scored, and not answered.
+
+    Raises:
+        Fault: If nothing that was published says why an entry is not on the board.
+    """
+    numbers, listed = Counter(placed.place for placed in phase.places.values()), []
+    for entry, placed in phase.places.items():
+        first, last = phase.replay.submissions[entry].events[0], placed.facts
+        require(
+            placed.place is not Place.NOWHERE,
+            f"submission {first.submission} is not on the board, and nothing published says why",
+        )
+        if placed.place is not Place.OPEN:
             continue
-        first, last = replay.submissions[entry].events[0], replay.submissions[entry].events[-1]
-        why = "scored, not answered" if entry in replay.scores else "received, not scored"
+        why = "scored, not answered" if entry in phase.replay.scores else "received, not scored"
         why = "it has no score on the present tasks" if last.answered else why
         days = (phase.revealed_at - first.at).total_seconds() / 86_400
         listed.append(
@@ -260,7 +268,8 @@ def unanswered(phase: RevealedPhase) -> Verdict | None:
             f" {days:.1f} days before the reveal)"
         )
     if not listed:
-        return None
+        words = ", ".join(f"{numbers[place]} {place}" for place in Place if place in numbers)
+        return consistent(f"every open entry has one place: {words or 'there are none'}")
     return believed(
         f"{count_of(len(listed), 'entry is', 'entries are')} open, so on no board: {name_some(listed, NAMED)}. That nothing else kept"
         f" {'it' if len(listed) == 1 else 'them'} back is taken on trust"

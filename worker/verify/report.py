@@ -65,7 +65,7 @@ QUESTIONS = (
         text="Is everybody on the board who should be?",
         yes="Every board follows from the events that were registered, and each of them is in the public log.",
         checks=frozenset(
-            ("receipts", "register", "private", "received", "open", "boards", "names", "reveal")
+            ("receipts", "register", "private", "received", "places", "boards", "names", "reveal")
         ),
     ),
     Question(

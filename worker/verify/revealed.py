@@ -29,6 +29,7 @@ from worker.fairness.disclosure import Reveal, path_of, reveal_path
 from worker.fairness.documents import Malformed, parsed, read
 from worker.fairness.events import Event, ScoreEvent
 from worker.fairness.manifests import AnnouncedPhase, Commitment, Manifest, protocol_of
+from worker.fairness.places import Placed, places
 from worker.fairness.replay import PhaseReplay
 from worker.verify.commits import HISTORY
 from worker.verify.public import PublicRepository
@@ -194,6 +195,11 @@ class RevealedPhase:
             before = boards[-1] if boards else None
             append_board(boards, following_board(snapshot, ranked, before, at=moment))
         return tuple(boards)
+
+    @cached_property
+    def places(self) -> Mapping[str, Placed]:
+        """The place of each open entry."""
+        return places(self.replay, self.replay.end)
 
     @cached_property
     def final_rows(self) -> tuple[Row, ...]:

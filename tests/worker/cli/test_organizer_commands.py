@@ -47,7 +47,7 @@ def test_submissions_and_boards(
     rows = {row["number"]: row for row in listed()}
     assert list(rows) == sorted(rows) == [first, last, broken, held]
     assert [rows[pk]["state"] for pk in (first, last, broken)] == ["published", "published", "failed"]
-    assert [rows[pk]["counts"] for pk in rows] == [False, True, False, False]
+    assert [rows[pk]["place"] for pk in rows] == ["replaced", "counts", "refused", "open"]
     assert rows[held]["hold"] == "facts.author_not_in_team"
     for words, expected in (
         (("--team", "a"), [first, last]),

@@ -69,7 +69,7 @@ def test_a_disqualified_team_is_on_no_board_and_gets_its_answers(
     text = f"Team A was disqualified with all its submissions ({REASON})."
     assert all(text in harness.published(path) for path in ("README.md", "index.html"))
     listed = json.loads(harness.command("submissions", "--team", "A", "--json").stdout)["submissions"]
-    assert {row["disqualified"] for row in listed} == {REASON}
+    assert {(row["place"], row["why"]) for row in listed} == {("removed", REASON)}
     posts = {pk: harness.posts(pk) for pk in pks.values()}
 
     assert "counts again from now on" in decide(harness, worker, pks["near"], "--undo")

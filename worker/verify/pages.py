@@ -33,7 +33,7 @@ _GENERATOR = re.compile(rb'<meta name="generator" content="([^"\n]{1,60})">')
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ShownPhase:
+class PublishedPhase:
     """One phase as it is published.
 
     Attributes:
@@ -106,7 +106,7 @@ def _rendered_by(content: bytes) -> str:
     return commitments.SOFTWARE if stated is None else stated[1].decode(errors="replace")
 
 
-def _shown(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[ShownPhase]:
+def _shown(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[PublishedPhase]:
     """Yield the phases that were committed to, in the order in which the page shows them."""
     content = repository.files.get(PAGE, b"")
     places = {
@@ -116,12 +116,12 @@ def _shown(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) 
         path = f"leaderboard/{name}.json"
         if path in repository.files:
             document = read(PhaseDocument, repository.files[path], path)
-            yield _shown_phase(repository, name, document, revealed.get(name))
+            yield _published_phase(repository, name, document, revealed.get(name))
 
 
-def _shown_phase(
+def _published_phase(
     repository: PublicRepository, name: str, document: PhaseDocument, phase: RevealedPhase | None
-) -> ShownPhase:
+) -> PublishedPhase:
     terms = _terms(repository, name, document.terms)
     if phase is not None and _is_complete(phase, document):
         decisions, only_if_shown = public_decisions(phase.replay)
@@ -134,10 +134,10 @@ def _shown_phase(
             decisions=decisions,
             only_if_shown=only_if_shown,
         )
-        return ShownPhase(document=document, site=site, follows=True)
+        return PublishedPhase(document=document, site=site, follows=True)
     lines = [line for line, _ in each_line(repository) if line.phase == name]
     site = replace(read_site(document, lines), codename=name, terms=terms)
-    return ShownPhase(document=document, site=site, follows=False)
+    return PublishedPhase(document=document, site=site, follows=False)
 
 
 def _is_complete(phase: RevealedPhase, document: PhaseDocument) -> bool:
@@ -159,7 +159,7 @@ def _terms(repository: PublicRepository, phase: str, stated: Terms | None) -> Te
 
 
 def _rendered(
-    repository: PublicRepository, words: PhaseDocument, shown: Sequence[ShownPhase]
+    repository: PublicRepository, words: PhaseDocument, shown: Sequence[PublishedPhase]
 ) -> dict[str, bytes]:
     """Render all files; title and links are those in the first phase's JSON."""
     files = repository.files
@@ -177,7 +177,7 @@ def _rendered(
 
 
 def _compared(
-    published: Mapping[str, bytes], rendered: Mapping[str, bytes], shown: Sequence[ShownPhase]
+    published: Mapping[str, bytes], rendered: Mapping[str, bytes], shown: Sequence[PublishedPhase]
 ) -> Iterator[Verdict]:
     """Compare each phase's own files, and those that show all phases."""
     own = {phase: [path for path in rendered if phase.owns(path)] for phase in shown}
@@ -200,7 +200,7 @@ def _compared(
             )
 
 
-def _source(phase: ShownPhase) -> str:
+def _source(phase: PublishedPhase) -> str:
     return "from the register" if phase.follows else "from its own JSON and the history"
 
 
@@ -226,7 +226,7 @@ def _excerpt(line: str | None, other: str | None) -> str:
     return f"“{line[begins : begins + EXCERPT]}”"
 
 
-def _waits(shown: ShownPhase, phase: RevealedPhase) -> str | None:
+def _waits(shown: PublishedPhase, phase: RevealedPhase) -> str | None:
     """Return what on a phase's page may come from after its reveal, such as another close; None if nothing does."""
     if not shown.follows:
         return "its files show changes made after the reveal; they can be checked after another reveal"

@@ -97,7 +97,7 @@ def _program(
 
     `neuco-worker COMMAND --help` explains a command. In commands for organizers, `-c, --config FILE` names the challenge's configuration
     file or its folder; the default is the file that NEUCO_CHALLENGE names, or challenge.yaml. Exit status: 0 if the command succeeded, 1
-    if it failed, 2 if its usage, the configuration or the credentials are wrong.
+    if it failed, 2 if its usage, the configuration or the credentials are wrong, 130 after Ctrl-C.
     """
 
 
@@ -106,7 +106,7 @@ program = cast("typer.core.TyperGroup", typer.main.get_command(app))
 
 
 def main() -> None:
-    """Run a command; the process's exit status is 0 (done), 1 (failed) or 2 (wrong usage, configuration or credentials)."""
+    """Run a command; the process's exit status is 0 (done), 1 (failed), 2 (wrong usage or configuration) or 130 (Ctrl-C)."""
     gc.set_threshold(100_000)  # imports make hundreds of thousands of objects, and next to no garbage
     status = guarded(sys.argv[1:])
     gc.freeze()  # a process that ends need not look for garbage: a sixth of a short command

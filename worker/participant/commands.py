@@ -221,7 +221,7 @@ def alive(
 
 
 INTERRUPTED = 130
-"""Exit code with which typer ends after Ctrl-C."""
+"""Exit code after Ctrl-C, as in shells."""
 UNWRITABLE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of an output that takes no more: its reader has ended, or a disk, a quota or a file's limit is full."""
 
@@ -242,7 +242,7 @@ for name, command in commands.items():
 
 
 def main() -> None:
-    """Run a command; the process's exit status is 0 (done), 1 (refused or failed) or 2 (wrong usage)."""
+    """Run a command; the process's exit status is 0 (done), 1 (refused or failed), 2 (wrong usage) or 130 (Ctrl-C)."""
     try:
         sys.exit(run(app, sys.argv[1:]))
     except NeucoError as error:
@@ -312,7 +312,7 @@ def _status(program: Callable[..., Any], arguments: list[str]) -> int:
         return 2
     except (typer.Abort, KeyboardInterrupt):
         print("Stopped.", file=sys.stderr)
-        return 1
+        return INTERRUPTED
 
 
 def report(name: str, error: NeucoError) -> int:

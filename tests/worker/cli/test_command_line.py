@@ -155,14 +155,14 @@ def test_the_configuration_is_found(
 def test_ctrl_c_ends_a_command_with_a_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit status 1, as for every failed command, and no traceback."""
+    """Exit status 130, as in shells, and no traceback."""
 
     class Stopping(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Stopping()))
-    assert guarded(["rank", "-"]) == 1
+    assert guarded(["rank", "-"]) == 130
     assert capsys.readouterr().err == "Stopped.\n"
 
 

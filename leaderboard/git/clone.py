@@ -25,7 +25,7 @@ SHOWN = 3  # commits of others that are named
 NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
 DEEP = 4096  # how many are searched then
 # This excludes ".", "..", ".git", and characters that need quoting.
-_PATH = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
+_PATH = re.compile(r"\.gitattributes|[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
 
 
 Sign = Callable[[bytes], bytes]

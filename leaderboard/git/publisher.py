@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 # The files that are passed to ``render``.
 README = "README.md"
-OWN_FILES = (README, "commitment.json", "index.html", "receipts.jsonl")
+OWN_FILES = (".gitattributes", README, "commitment.json", "index.html", "receipts.jsonl")
 RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
 # A challenge's folders. They hold nothing of others, for which its signed commit would vouch.
 OWN_FOLDERS = ("ids", "leaderboard", "reveal")

@@ -73,6 +73,7 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
     """
     phases = shown_phases(site)
     files = {
+        ".gitattributes": b"* -text\n",  # so that every clone has the bytes that were signed
         "README.md": update_readme(readme, site.title, phases, site.access),
         "index.html": render_page(site, phases),
         "leaderboard/history.jsonl": update_history(history, site),

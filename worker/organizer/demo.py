@@ -102,6 +102,7 @@ def run_demo(
     file.write_text(with_values(file.read_text(encoding="utf-8"), SETTINGS), encoding="utf-8")
     folder = RehearsalFolder(path=path / "rehearsal")
     rehearsal = rehearse(load(file), entries(), folds=folds, keep=folder.path, tell=tell)
-    options = ("--quiet", "--origin=origin", "--template=", "--config=core.autocrlf=false")
-    Repository(path).run("clone", *options, str(folder.repository), "leaderboard")
+    Repository(path).run(
+        "clone", "--quiet", "--origin=origin", "--template=", str(folder.repository), "leaderboard"
+    )
     return folder, rehearsal

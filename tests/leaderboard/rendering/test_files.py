@@ -37,6 +37,7 @@ from tests.leaderboard.harness.site_fixtures import (
 from tests.leaderboard.rendering.test_names import HOSTILE, names, read_html
 
 PUBLIC = (
+    ".gitattributes",
     "README.md",
     "index.html",
     "leaderboard/dev-evolution-dark.svg",

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from leaderboard.ranking import stability_sentence
 from leaderboard.rendering.assets import asset, templates
@@ -13,6 +14,7 @@ from leaderboard.rendering.documents import Interval, PhaseDocument
 from leaderboard.rendering.history import Past, Update, past_submissions, updates
 from leaderboard.rendering.shown import ShownPhase
 from leaderboard.snapshot import Site
+from scoring.printable import name_some
 
 CHANGES = 5  # newest updates that are always shown; older ones can be unfolded
 
@@ -33,6 +35,8 @@ class Section:
         stability: What becomes of the ranks without one of the tasks, as a sentence.
         widths: Per task, the length of the bar of its weight, in percent of the longest.
         has_methods: Whether any row has a method.
+        ahead: Per row, why it is ahead of a next one with a higher mean Q; empty if it is not.
+        alike: Per row, the first and the last rank of its group; empty if it is alone.
     """
 
     phase: ShownPhase
@@ -45,6 +49,8 @@ class Section:
     stability: str
     widths: tuple[float, ...]
     has_methods: bool
+    ahead: tuple[str, ...]
+    alike: tuple[str, ...]
 
 
 def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
@@ -94,6 +100,33 @@ def _section(phase: ShownPhase) -> Section:
         stability=_stability(phase.document),
         widths=tuple(round(weight / widest * 100, 1) for weight in weights),
         has_methods=any(row.has_method for row in rows),
+        ahead=_ahead(phase.document),
+        alike=_alike(phase.document),
+    )
+
+
+def _ahead(document: PhaseDocument) -> tuple[str, ...]:
+    """Say of each row with a lower mean Q than the next why it is ahead; after the reveal, on which tasks, the heaviest first."""
+    told = dict.fromkeys(range(len(document.entries)), "")
+    ranked = [(place, row) for place, row in enumerate(document.entries) if row.rank]
+    for (place, row), (below, next_row) in pairwise(ranked):
+        if row.q_mean < next_row.q_mean and row.rank != next_row.rank:
+            tasks = [task.name for task in document.tasks or () if task.quality[place] > task.quality[below]]
+            where = f"on {name_some(tasks, 3)}" if tasks else "by the weighted ranks on the tasks"
+            told[place] = f"ahead of the next {where}"
+    return tuple(told.values())
+
+
+def _alike(document: PhaseDocument) -> tuple[str, ...]:
+    groups: dict[int, list[int | None]] = {}
+    for row in document.entries:
+        groups.setdefault(row.group, []).append(row.rank)
+    ranks = {group: sorted({rank for rank in members if rank}) for group, members in groups.items()}
+    return tuple(
+        "–".join(map(str, dict.fromkeys((ranks[row.group][0], ranks[row.group][-1]))))
+        if len(groups[row.group]) > 1 and ranks[row.group]
+        else ""
+        for row in document.entries
     )
 
 

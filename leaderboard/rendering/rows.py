@@ -92,9 +92,35 @@ def why(row: Standing, board: Board, names: Mapping[RowKey, str], decisions: Seq
     places = f"{row.rank + row.move} → {row.rank}"
     if not row.numbered:
         places = f"{count_of(abs(row.move), 'place')} {'up' if row.move > 0 else 'down'}"
-    own = "another submission of its own counts" if row.move_kind is MoveKind.OWN else ""
-    reasons = [own, _submissions(board, names, but=row), *_decided(board, decisions)]
+    decided = _decided(board, decisions)
+    how = (
+        "another submission of its own counts"
+        if row.move_kind is MoveKind.OWN
+        else _passed(row, board, names)
+    )
+    if not how and board.triggers and not decided:
+        how = "no other team's own move passed it; ranks on the tasks, or their weights, changed"
+    reasons = [how, _submissions(board, names, but=row), *decided]
     return f"{places}: {'; '.join(filter(None, reasons)) or 'other entries changed'}."
+
+
+def _passed(row: Standing, board: Board, names: Mapping[RowKey, str]) -> str:
+    """Return which teams passed a row with a move of their own; without rank numbers, nobody."""
+    if not row.numbered:
+        return ""
+    up, before = row.move > 0, row.rank + row.move
+    teams = [
+        f"“{names[other.key]}”"
+        for other in board.standings
+        if other.numbered
+        and other.move_kind in ((MoveKind.OWN,) if up else (MoveKind.OWN, MoveKind.NEW))
+        # Now on the one side of the row, before on the other or level with it.
+        and (other.rank - row.rank) * row.move > 0
+        and (other.move_kind is MoveKind.NEW or (other.rank + other.move - before) * row.move <= 0)
+    ]
+    if not teams:
+        return ""
+    return f"{name_some(teams, NAMED)} fell behind it" if up else f"overtaken by {name_some(teams, NAMED)}"
 
 
 def sentence(decision: Decision) -> str:

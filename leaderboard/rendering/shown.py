@@ -179,8 +179,8 @@ def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
         f"{counted} A submission is public if its author made it public when submitting.{eligible}{apart}",
         (
             "A move is “own” if another submission of the team counts, and “passive” if something else caused it: the submissions of"
-            " others, for example, change task ranks and weights. A group's first entry does not beat any other entry of the group with"
-            " 95 % confidence. A mean Q below zero is unreliable."
+            " others, for example, change task ranks and weights. Entries cannot be told apart if the first of them does not beat any"
+            " of the others with 95 % confidence. A mean Q below zero is unreliable."
         ),
         shown,
     )

@@ -20,7 +20,8 @@ from leaderboard.rendering.assets import schemas
 from leaderboard.rendering.documents import MODELS, PhaseDocument, schema
 from leaderboard.rendering.files import BEGIN, CSV_COLUMNS, END, render
 from leaderboard.rendering.names import display_name
-from leaderboard.rules import PhaseRules, Selection
+from leaderboard.rendering.rows import public_rows
+from leaderboard.rules import PhaseRules, Rounding, Selection
 from leaderboard.snapshot import Decision, DecisionKind, MoveKind, Site
 from tests.leaderboard.harness.phases import entry
 from tests.leaderboard.harness.played import PlayedPhase
@@ -385,3 +386,36 @@ def test_a_stored_board_gives_the_same_files() -> None:
     )
     assert files == again
     assert "Pairs whose order depends on a third entry" in files["index.html"].decode()
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"A": (1, 1, MoveKind.OWN), "B": (2, -1, MoveKind.PASSIVE)}, "1 → 2: overtaken by “A”;"),
+        ({"B": (1, 1, MoveKind.PASSIVE), "A": (2, -1, MoveKind.OWN)}, "2 → 1: “A” fell behind it;"),
+        ({"A": (1, 0, MoveKind.NEW), "B": (2, -1, MoveKind.PASSIVE)}, "1 → 2: overtaken by “A”;"),
+        (
+            {"C": (1, 1, MoveKind.PASSIVE), "B": (2, -1, MoveKind.PASSIVE), "A": (3, 0, MoveKind.NONE)},
+            "1 → 2: no other team's own move passed it; ranks on the tasks, or their weights, changed;",
+        ),
+    ],
+)
+def test_a_passive_move_says_what_passed_the_row(
+    changed: dict[str, tuple[int, int, MoveKind]], reason: str
+) -> None:
+    """Another team's own move did, or only ranks on the tasks and their weights changed."""
+    rows = [
+        standing(rank, team, move=move, move_kind=kind, submission=1 if team == "A" else 2)
+        for team, (rank, move, kind) in changed.items()
+    ]
+    shown = {row.team: row.why for row in public_rows(board(rows, triggers=(1,)), Rounding())}
+    assert shown["B"] == f"{reason} newly counted: a submission of “A”."
+
+
+def test_a_row_with_a_lower_mean_says_why_it_is_ahead() -> None:
+    """Before the reveal in general; after it, with the tasks, the heaviest first. Ranks that cannot be told apart are named."""
+    before = render(embed2scale_site(), readme=None)["index.html"].decode()
+    assert before.count("ahead of the next by the weighted ranks on the tasks</span>") == 3
+    after = render(revealed_site(), readme=None)["index.html"].decode()
+    assert "ahead of the next on land_cover_forest, crop_type, nitrogen_dioxide and 1 more</span>" in after
+    assert "cannot be told apart: 1–3,</span>" in after

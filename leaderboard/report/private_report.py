@@ -17,20 +17,23 @@ from leaderboard.ranking import Assessment, assess, stability_sentence
 from leaderboard.rendering import Row, names_alike, public_rows, templates
 from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
 from leaderboard.report.likeness import near_copies
+from leaderboard.report.paper import PLACES, places
 from leaderboard.snapshot import Board, Entry, PhaseSnapshot
 from scoring.tasks import TaskPackage, ceiled, group_scores
 
 
 def awards(rows: Sequence[Row]) -> str:
-    """Return the winners by dynamic rank and by mean Q, and the entries that could not win, one fact per line.
+    """Return three places by dynamic rank and by mean Q, and the entries that could not win, one fact per line.
 
-    Only teams in competition can win, and teams that share the first rank share the award.
+    Only teams in competition can win, and teams that share a rank share the place.
     """
+    won = places(rows)
     lines = [
-        _award("Award for the dynamic rank", [row for row in rows if row.rank == 1]),
-        _award("Award for mean Q", [row for row in rows if row.rank_by_mean == 1]),
+        _award(f"{place} by {award}", winners)
+        for award, place, winners in won
+        if winners or place == PLACES[0]
     ]
-    if any(not row.reliable and 1 in (row.rank, row.rank_by_mean) for row in rows):
+    if any(not row.reliable for *_, winners in won for row in winners):
         lines.append("A mean Q below zero is unreliable: worse than predicting the mean label.")
     lines += [
         f"Not eligible: {row.team} ({'baseline' if row.baseline else 'out of competition'})."

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from scoring.errors import OrganizerError
 from scoring.files import write_files
+from scoring.printable import count_of
 from worker.cli.terminal import (
     ConfigOption,
     Console,
@@ -44,7 +45,7 @@ def show(
     phase: Annotated[str | None, typer.Option(help="Only this phase.", metavar="NAME")] = None,
     awards: Annotated[
         bool,
-        typer.Option("--awards", help="Print both awards, by dynamic rank and by mean Q."),
+        typer.Option("--awards", help="Print three places of both awards."),
     ] = False,
     json_output: JsonOption = False,
 ) -> None:
@@ -120,6 +121,43 @@ def publish(
     print(
         f"{'Pushed commit' if published.changed else 'Nothing has changed; the branch is at commit'} {published.commit}."
     )
+
+
+@board.command()
+def export(
+    *,
+    config: ConfigOption,
+    phase: PhaseOption,
+    form: Annotated[
+        Literal["latex", "csv", "svg"],
+        typer.Option("--format", help="The final table, or its figures with a badge per winner."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write to.", show_default=False)],
+) -> None:
+    """Write a board for a paper, with CITATION.cff and .zenodo.json; it shows what the public page shows.
+
+    Example: `neuco-worker board export --phase eval --format latex --out ./paper --config challenge.yaml`
+    """
+    from leaderboard.rendering import PhaseDocument
+    from leaderboard.report import paper_files
+    from worker.organizer import board_by_hand
+
+    with open_session(config) as session:
+        session.check_phase(phase)
+        public = board_by_hand.preview(session)
+    document = PhaseDocument.model_validate_json(public[f"leaderboard/{phase}.json"])
+    if not document.entries:
+        raise OrganizerError(
+            f"Phase {phase} has no public board yet.",
+            cure="Export it once its values are shown.",
+            code="export.empty",
+        )
+    files = paper_files(document, form)
+    if form == "svg":
+        files[f"{phase}-evolution.svg"] = public[f"leaderboard/{phase}-evolution-light.svg"]
+    write_files(out, files)
+    hidden = "" if document.tasks else " Tasks and intervals follow with the reveal."
+    print(f"Wrote {count_of(len(files), 'file')} to {out}.{hidden}")
 
 
 @board.command()

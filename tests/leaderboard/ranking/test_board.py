@@ -238,10 +238,11 @@ def test_awards_go_to_teams_in_competition() -> None:
         )
     )
     text = announced(result)
-    assert "Award for mean Q: Team 3 (rank 1, mean Q 20.000)." in text
+    assert "First by mean Q: Team 3 (rank 1, mean Q 20.000)." in text
     assert "Not eligible: m (baseline)." in text
     assert "Not eligible: Guest # x (out of competition)." in text
     assert announced(replace(result, standings=())).count("nobody is eligible") == 2
+    assert "Second by dynamic rank: " in text
     shared = first_board(phase(steady(1, 1, 10), steady(2, 2, 10)))
     assert "Team 1 (rank 1, mean Q 10.000) and Team 2 (rank 1, mean Q 10.000), shared." in announced(shared)
     different = announced(first_board(phase(steady(1, 1, 30, 0), steady(2, 2, 29, 10), steady(3, 3, 0, 1))))

@@ -122,7 +122,7 @@ def test_the_document_has_all_figures() -> None:
     assert board.figures is not None
     made = report(snapshot, board, made_at=START)
     document = json.loads(json.dumps(made, allow_nan=False))
-    assert document["awards"].startswith("Award for the dynamic rank: ")
+    assert document["awards"].startswith("First by dynamic rank: ")
     assert [row["numbered"] for row in document["standings"]] == [True, True, True, False]
     assert [row["q_mean"] for row in document["standings"]] == [row.q_mean for row in board.standings]
     assert document["weights"] == board.figures.weights

@@ -73,6 +73,12 @@ def test_submissions_and_boards(
     commits = harness.commits()
     printed(harness, capsys, "board", "publish", "--preview", str(tmp_path / "page"))
     assert "A new name" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    for form, name in (("latex", "dev.tex"), ("csv", "dev.csv"), ("svg", "dev-evolution.svg")):
+        words = ("board", "export", "--format", form, "--out", str(tmp_path / form), "--phase")
+        assert "follow with the reveal" in printed(harness, capsys, *words, "dev")
+        assert (tmp_path / form / name).stat().st_size
+        assert (tmp_path / form / ".zenodo.json").stat().st_size
+        assert "no public board yet" in printed(harness, capsys, *words, "eval", status=2)
     assert (harness.commits(), harness.teams()) == (commits, ["A"])
     for options, sentence in (
         ((), "no longer counts"),

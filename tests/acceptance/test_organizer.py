@@ -218,6 +218,7 @@ def _prepare(organizer: Organizer) -> None:
             "leaderboard": {"repository": str(organizer.board), "publish_every": 0.5},
         }
     )
+    organizer.type("bundle", str(organizer.challenge), config=False)
 
 
 def _open_evalai(organizer: Organizer) -> subprocess.Popen[bytes]:

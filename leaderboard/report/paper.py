@@ -41,7 +41,10 @@ def table(document: PhaseDocument) -> pd.DataFrame:
             "95 % interval": [
                 " to ".join(map(document.text, one.q_mean)) if one.q_mean else "–" for one in intervals
             ],
-            "Ranks": ["–".join(map(str, dict.fromkeys(one.rank))) for one in intervals],
+            "Ranks": [
+                "–".join(map(str, dict.fromkeys(one.rank))) if row.rank else "–"
+                for row, one in zip(rows, intervals, strict=True)
+            ],
         }
     columns |= {task.name: [f"{q:.1f}" for q in task.quality] for task in document.tasks or ()}
     return pd.DataFrame(columns)
@@ -51,9 +54,7 @@ def paper_files(document: PhaseDocument, form: str) -> dict[str, bytes]:
     """Return the phase's table as ``latex`` or ``csv``, or the winners' badges as ``svg``, and how to cite the challenge."""
     phase, files = document.phase, citation(document)
     if form == "latex":
-        text = table(document).to_latex(
-            index=False, escape=True, caption=f"{document.challenge}, phase {phase}"
-        )
+        text = table(document).to_latex(index=False, escape=True)
         return files | {f"{phase}.tex": text.encode()}
     if form == "csv":
         cells = table(document).rename(columns=csv_cell)

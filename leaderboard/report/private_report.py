@@ -60,6 +60,7 @@ def report(
     made_at: datetime,
     packages: Sequence[TaskPackage] = (),
     alike: Mapping[int, NDArray[np.float32]] | None = None,
+    sent: Document | None = None,
 ) -> Document:
     """Make the private report of a phase; if nobody is on the board, it has no standings and no tasks.
 
@@ -69,6 +70,7 @@ def report(
         made_at: Time of the report, with a time zone.
         packages: Task packages, for groups of tasks and the ceilings of mean scores; those of other phases are ignored.
         alike: Submission to its :func:`leaderboard.report.likeness.similarities_of_rows`, for those that are compared; None if none are.
+        sent: Statistics of participation: teams, files, files by day and failures by code.
 
     Returns:
         A JSON-ready document.
@@ -91,6 +93,7 @@ def report(
             {"content_hash": same[0].content_hash, "submissions": [_sender(entry) for entry in same]}
             for same in duplicates(phase.entries)
         ],
+        "participation": sent,
         "compared": None if alike is None else len(alike),
         "near_copies": copies,
         "names_alike": [

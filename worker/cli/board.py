@@ -51,8 +51,6 @@ def show(
 ) -> None:
     """Show the latest boards in the terminal, as participants see them.
 
-    Next: `neuco-worker board report` says how certain the ranks are.
-
     Example: `neuco-worker board show --phase dev --config challenge.yaml`
 
     Example: `neuco-worker board show --awards --phase eval --config challenge.yaml`
@@ -167,11 +165,9 @@ def report(
     phase: PhaseOption,
     out: Annotated[Path, typer.Option(help="Folder to write to.", show_default=False)],
 ) -> None:
-    """Write a private report: standings, intervals, scores per task, diagnostics, near copies, cost. It shows hidden tasks.
+    """Write a private report: standings, intervals, scores per task, diagnostics, near copies, participation. It shows hidden tasks.
 
     Near copies are embeddings of different teams that differ only by noise, scale or a rotation.
-
-    Next: read the report before you name winners (`neuco-worker board show --awards`).
 
     Example: `neuco-worker board report --phase dev --out ./report --config challenge.yaml`
     """
@@ -180,7 +176,7 @@ def report(
     from leaderboard.report import report_page
     from scoring.tasks import read_package
     from worker.organizer.disclosure import similarities
-    from worker.organizer.listing import snapshot
+    from worker.organizer.listing import participation, snapshot
 
     with open_session(config) as session:
         state = snapshot(session, phase)
@@ -191,7 +187,14 @@ def report(
         with progress_bar("Comparing what teams sent", "submissions") as progress:
             alike = similarities(session, state, progress=progress)
         board = None if newest is None else from_json(newest)
-        made = make_report(state, board, made_at=session.now, packages=packages, alike=alike)
+        made = make_report(
+            state,
+            board,
+            made_at=session.now,
+            packages=packages,
+            alike=alike,
+            sent=participation(session, phase),
+        )
     text = json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     files = {f"{phase}.html": report_page(made).encode(), f"{phase}.json": text.encode()}
     write_files(out, files, private=("",))

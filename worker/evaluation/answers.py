@@ -36,6 +36,7 @@ class Answer:
         stderr: Faults of a failed answer, otherwise empty.
         value: Mean Q that a finished answer shows; None while values are withheld.
         counts: Whether a finished answer beat its team's best value so far, if the Ladder selects; False after the phase was closed.
+        code: Code of a failed answer's first fault.
     """
 
     status: str
@@ -43,6 +44,7 @@ class Answer:
     stderr: str = ""
     value: float | None = None
     counts: bool | None = None
+    code: str = ""
 
     @property
     def tells(self) -> tuple[float | None, bool | None]:
@@ -111,7 +113,7 @@ def _score(score: ShownValue, step: float | None) -> dict[str, object]:
 
 def failed(error: ParticipantError) -> Answer:
     """Answer a submission whose file is wrong with the list of its faults."""
-    return Answer(status="failed", stderr=error.message[:MESSAGE_LIMIT])
+    return Answer(status="failed", stderr=error.message[:MESSAGE_LIMIT], code=error.code)
 
 
 def release_at(now: datetime, *, running_at: datetime | None, grid_s: float) -> datetime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,6 +157,23 @@ def snapshot(session: OrganizerSession, phase: str) -> PhaseSnapshot:
     if now is None:
         raise not_recorded(phase)
     return now
+
+
+def participation(session: OrganizerSession, phase: str) -> dict[str, Any]:
+    """Return how many teams took part in a phase, how many files they sent each day (UTC), and how many failed, by code."""
+    with session.store.read() as tx:
+        rows = [row for row in tx.submissions(phase=phase) if not row.own]
+    answers = [Answer.from_json(row.posted) for row in rows if row.posted is not None]
+    return {
+        "teams": len({row.team_key for row in rows}),
+        "files": len(rows),
+        "files_by_day": dict(
+            sorted(Counter(f"{row.submitted_at or row.first_seen_at:%Y-%m-%d}" for row in rows).items())
+        ),
+        "failures_by_code": dict(
+            Counter(answer.code for answer in answers if answer.status == "failed").most_common()
+        ),
+    }
 
 
 def last_boards(session: OrganizerSession, phase: str | None = None) -> list[dict[str, Any]]:

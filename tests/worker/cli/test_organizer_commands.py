@@ -134,6 +134,7 @@ def test_a_report_names_a_noisy_copy(
     """A second account's copy is found; a missing file is not compared; the comparison leaves nothing behind."""
     files = (embeddings(0), embeddings(0, noise=0.31), embeddings(7, noise=2.0))
     first, second, third = (harness.submit(team, file) for team, file in zip("ABC", files, strict=True))
+    harness.submit("A", b"id,0\n")
     worker.drive()
 
     def report() -> dict[str, Any]:
@@ -147,6 +148,9 @@ def test_a_report_names_a_noisy_copy(
         assert of_a_stranger.read() == "{}"
     assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("dev.*")} == {0o600}
     assert [sent["submission"] for sent in copy["submissions"]] == [first, second]
+    sent = json.loads((tmp_path / "dev.json").read_text())["participation"]
+    assert (sent["teams"], sent["files"], sum(sent["files_by_day"].values())) == (3, 4, 4)
+    assert list(sent["failures_by_code"].values()) == [1]
     assert harness.leftovers == []
     worker.daemon.files.remove(str(worker.row(third).file_hash))
     assert report()["compared"] == 2

@@ -107,7 +107,7 @@ class Reader:
         return done.stdout
 
     def edit(self) -> None:
-        """Make the edits that the page asks for after `init` (tasks, number, queue, repository), and make the challenge small."""
+        """Make the edits that the page asks for after `init`, keep the challenge small, and pack the bundle."""
         folder = self.clone / "my-challenge"
         # The example tasks serve as the reader's own, so their ids are renamed.
         for file in [*folder.glob("ids/*.txt"), *folder.glob("tasks/*/*.csv")]:
@@ -135,6 +135,8 @@ class Reader:
         }
         changes = {tuple(key.split(".")): value for key, value in values.items()}
         path.write_text(with_values(path.read_text(), changes))
+        bundle = [Path(sys.executable).with_name("neuco-worker"), "bundle", "my-challenge"]
+        subprocess.run(bundle, cwd=self.clone, check=True, capture_output=True)
 
     def submit(self, phase: str) -> None:
         """Send a valid submission to a phase."""

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,9 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     key, address, commit, *_ = report.heading()
     assert (key, address) == (f"Key: {fingerprint(fair.signer.public)}", f"Repository: {fair.board}")
     assert commit.startswith(f"Branch main, commit {tip[:10]} of 20")
+    with opened(str(fair.board)) as repository:
+        late = make_report(repository, all_verdicts, repository.log[-1].made_at + timedelta(hours=5))
+    assert "silent for 5 hours: write to the organizers" in "".join(late.heading())
     statuses = [Status.CONSISTENT] * 5
     statuses[1] = Status.NOT_REVEALED
     assert [answer.status for answer in report.answers] == statuses

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from worker.challenge.signing import fingerprint
+from worker.fairness import receipts
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import read_reveals
 from worker.verify.verdict import Status, Verdict, believed, judged
 
+SILENT_LINES = 3  # of the log, after which nobody seems to be there
 YOURS = "your "
 """Prefix of the checks of what a participant brought along."""
 MARKS = {
@@ -200,7 +203,7 @@ class Report:
         else:
             lines.append(f"Branch {where['branch']}, commit {commit[:10]} of {where['committed_at']}")
         log = f"last line of {where['log_at']}" if where["log_at"] else "empty"
-        lines.append(f"Public log: {log}.")
+        lines.append(f"Public log: {log}.{where['silence']}")
         return lines
 
     def lines(self, *, verbose: bool) -> Iterator[str]:
@@ -280,7 +283,9 @@ def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
     )
 
 
-def make_report(repository: PublicRepository, checks: Iterable[Verdict]) -> Report:
+def make_report(
+    repository: PublicRepository, checks: Iterable[Verdict], now: datetime | None = None
+) -> Report:
     """Summarize verdicts on a repository, and name the scores that were not recomputed."""
     verdicts, readable = list(checks), read_reveals(repository).phases
     sums = {}
@@ -304,5 +309,16 @@ def make_report(repository: PublicRepository, checks: Iterable[Verdict]) -> Repo
         "commit": commit and commit.commit,
         "committed_at": commit and commit.at.isoformat(),
         "log_at": log[-1].made_at.isoformat() if log else None,
+        "silence": _silence(repository, now or datetime.now(UTC)),
     }
     return Report(repository=checked, phases=sums, verdicts=tuple(verdicts))
+
+
+def _silence(repository: PublicRepository, now: datetime) -> str:
+    """Say that nothing was written into the log of an open challenge for long, because a worker that runs adds a line at each interval."""
+    if not repository.log or not repository.commitments or {*repository.phases} <= {*repository.revealed}:
+        return ""
+    age = now - repository.log[-1].made_at
+    if age <= max(SILENT_LINES * receipts.cadence(repository.commitments), timedelta(hours=2)):
+        return ""
+    return f" It has been silent for {age // timedelta(hours=1):,} hours: write to the organizers."

@@ -262,7 +262,8 @@ class Story:
                     repository, self._reveal(name, history), f"reveal/{name}/reveal.json"
                 )
                 repository = replace(repository, files={**repository.files, **self.hidden[name]})
-        rendered = render(replace(self.site, phases=tuple(sites)), readme=self.readme)
+        access = entries[0]["access"] if entries else ""
+        rendered = render(replace(self.site, phases=tuple(sites), access=access), readme=self.readme)
         files = self.on_files({**repository.files, **rendered})
         return replace(repository, files=files)
 

@@ -353,6 +353,8 @@ def _report(organizer: Organizer) -> None:
     for name in ("dev.html", "dev.json"):
         assert ADDED in (folder / name).read_text()
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    organizer.type("board export --phase eval --format csv", "--out", str(organizer.folder / "paper"))
+    assert not [file for file in (organizer.folder / "paper").iterdir() if ADDED in file.read_text()]
     awards = organizer.type("board show --awards --phase eval")
     assert "Ada" in awards
     assert ADDED not in awards

@@ -82,6 +82,7 @@ def make_repository(folder: Path, size: Size) -> Path:
         "draws": {},
         "drawn": {},
         "publish_files": "baselines",
+        "access": "",
         "receipts_every": 3600.0,
         "phases": {PHASE: announced.to_json()},
         "software": f"neuco-worker {version('neuco-worker')}",

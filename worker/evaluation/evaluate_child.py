@@ -7,7 +7,6 @@ order names the contents whose cells are stored already, so that equal content i
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
@@ -143,8 +142,6 @@ def _keep(embeddings: Embeddings, folder: Path) -> list[str]:
 
 def _score(order: Order, embeddings: Embeddings, say: Callable[..., None]) -> dict[str, object]:
     logging.getLogger("scoring").addHandler(WarningHandler(say))
-    # numba would import it, for functions that the kernel does not use: a sixth of the time of a small file.
-    sys.modules["scipy"] = None  # type: ignore[assignment]
     from scoring.engines import make_engine
     from scoring.evaluate import score_embeddings
     from worker.challenge.records import unpack

@@ -101,13 +101,7 @@ def score_ahead(harness: Harness, place: Path) -> None:
                 folder=harness.folder / "child",
                 tasks=tuple(setup.record.versions),
             )
-            scipy = sys.modules.get("scipy")
             result = evaluate_child.main(order, lambda **_: None)
-            sys.modules.pop(
-                "scipy", None
-            )  # a child keeps it away from itself, but this process has other tests, which need it
-            if scipy is not None:
-                sys.modules["scipy"] = scipy
             card = Scorecard.from_json(result["scorecard"])
             with store.write() as tx:
                 tx.save_cells(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ def is_path(value: Any) -> bool:
     return isinstance(value, (str, PathLike))
 
 
-def is_dictionary(value: Any) -> bool:
+def is_dictionary(value: Any) -> TypeGuard[Mapping[Any, Any]]:
     """Return whether a value is a dictionary, not a table or sparse matrix that looks like one."""
     return isinstance(value, Mapping) and not (hasattr(value, "to_pandas") or hasattr(value, "nnz"))
 
@@ -46,7 +46,7 @@ def plain(value: Any, name: str) -> Plain:
     if isinstance(value, (pd.DataFrame, pd.Series)):
         return value
     if is_dictionary(value):
-        return value  # type: ignore[no-any-return]
+        return value
     if isinstance(value, pd.api.extensions.ExtensionArray | pd.Index):
         return pd.Series(np.asarray(value) if isinstance(value, pd.MultiIndex) else value)
     if isinstance(value, np.ndarray):

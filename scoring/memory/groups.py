@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from scoring.errors import WrongType, WrongValue
 from scoring.memory.containers import plain
 from scoring.memory.given import without_ids
-from scoring.memory.pairing import Rows, rows_of_index
+from scoring.memory.pairing import Rows, as_text, rows_of_index
 from scoring.neuco_bench.labels import Labels
 from scoring.printable import count_of, name_some
 
@@ -33,7 +33,7 @@ def take_column(table: Any, name: str, column: str, id_column: str | None) -> tu
     if not isinstance(table, pd.DataFrame) or column not in table.columns:
         return table, None
     _, rows = without_ids(table, name, id_column)
-    return table.drop(columns=column), GivenGroups(rows=rows, values=_texts(table[column]))
+    return table.drop(columns=column), GivenGroups(rows=rows, values=tuple(map(as_text, table[column])))
 
 
 def refuse_column(labels: Any) -> None:
@@ -63,23 +63,14 @@ def given_groups(value: Any) -> GivenGroups:
     if isinstance(values, pd.DataFrame) and values.shape[1] == 1:
         values = values.iloc[:, 0]
     if isinstance(values, pd.Series):
-        return GivenGroups(rows=rows_of_index(values.index, "groups"), values=_texts(values))
+        return GivenGroups(rows=rows_of_index(values.index, "groups"), values=tuple(map(as_text, values)))
     if np.shape(values) not in {(len(values),), (len(values), 1)}:
         raise WrongType(
             "The groups are not one value for each sample.",
             cure="Give an array, a Series, a dictionary of ids and groups, or the name of a column.",
             code="score.groups",
         )
-    return GivenGroups(rows=Rows(count=len(values)), values=_texts(np.ravel(values)))
-
-
-def _texts(values: Iterable[Any]) -> tuple[str, ...]:
-    return tuple("" if pd.isna(value) else _text(value) for value in values)
-
-
-def _text(value: Any) -> str:
-    is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-    return str(int(value) if is_whole else value).strip()
+    return GivenGroups(rows=Rows(count=len(values)), values=tuple(map(as_text, np.ravel(values))))
 
 
 def with_groups(labels: Labels, given: GivenGroups, sides: Sequence[tuple[Rows, Sequence[str]]]) -> Labels:

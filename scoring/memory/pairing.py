@@ -49,7 +49,7 @@ def texts(ids: Iterable[Any], name: str) -> tuple[str, ...]:
     Raises:
         WrongValue: If one is missing.
     """
-    words = tuple(_text(identifier) for identifier in ids)
+    words = tuple(without_suffix(as_text(identifier)) for identifier in ids)
     if missing := sum(not word for word in words):
         raise WrongValue(
             f"The {name} have {count_of(missing, 'row without an id', 'rows without an id')},"
@@ -60,18 +60,19 @@ def texts(ids: Iterable[Any], name: str) -> tuple[str, ...]:
     return words
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a value as text, a number without decimals if it is whole; empty if it is missing."""
     if isinstance(value, (str, int, np.integer)):  # the usual ids, quickly
-        return without_suffix(str(value).strip(" \t"))
+        return str(value).strip(" \t")
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, tuple):
-        return str(tuple(map(_text, value)))
+        return str(tuple(without_suffix(as_text(part)) for part in value))
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return ""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
-    return without_suffix(str(value).strip(" \t"))
+    return str(value).strip(" \t")
 
 
 def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], str]:

@@ -20,12 +20,11 @@ from scoring.inputs.faults import ID_NAMES
 from scoring.inputs.lines import NUMBER
 from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of
-from scoring.protocol import row_set_hash
+from scoring.protocol import Recipe, row_set_hash
 from scoring.tasks.packages import NAME, is_package, read_package
 
 MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
 MINIMUM_GROUPS = 5
-USUAL_TEST_SIZE = 0.1
 SHOWN = 3
 HASH_DOMAIN = b"neuco-worker task 1\0"
 IGNORED = re.compile(r"\.|readme", re.IGNORECASE)  # dotfiles and a README may lie next to the labels
@@ -208,7 +207,7 @@ def check_sizes(groups: Sequence[str], source: str) -> None:
             code="tasks.too_few_groups",
         )
     # After the single sample, a group joins it only if it has less than twice what is missing.
-    if groups and sizes[0] == 1 and sizes[1] >= 2 * (USUAL_TEST_SIZE * len(groups) - 1):
+    if groups and sizes[0] == 1 and sizes[1] >= 2 * (Recipe.test_size * len(groups) - 1):
         raise OrganizerError(
             f"{source} has a group of one sample, and all others are so large that this sample would be a test part alone.",
             cure="Put the sample into another group, or make smaller groups.",

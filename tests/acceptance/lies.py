@@ -378,14 +378,21 @@ def regroup_from_the_start(story: Story) -> None:
                 )
 
     story.recommit(change)
+    _rename_versions(story, versions)
+    for event in story.of(events.SCORE):
+        for cell in event.fields["cells"].values():
+            cell["row_set"] = row_sets.get(cell["version"], cell["row_set"])
+
+
+def _rename_versions(story: Story, others: dict[str, str]) -> None:
+    """Give tasks other versions in what is registered."""
     for event in story.of(events.PHASE):
         event.fields["tasks"] = {
-            name: versions.get(each, each) for name, each in event.fields["tasks"].items()
+            name: others.get(version, version) for name, version in event.fields["tasks"].items()
         }
     for event in story.of(events.SCORE):
         for cell in event.fields["cells"].values():
-            cell["version"] = versions.get(cell["version"], cell["version"])
-            cell["row_set"] = row_sets.get(cell["version"], cell["row_set"])
+            cell["version"] = others.get(cell["version"], cell["version"])
 
 
 def _other_versions(story: Story) -> None:
@@ -397,13 +404,7 @@ def _other_versions(story: Story) -> None:
         task["version"] = other.setdefault(task["version"], "ab" * 32)
 
     story.recommit(change)
-    for event in story.of(events.PHASE):
-        event.fields["tasks"] = {
-            name: other.get(version, version) for name, version in event.fields["tasks"].items()
-        }
-    for event in story.of(events.SCORE):
-        for cell in event.fields["cells"].values():
-            cell["version"] = other.get(cell["version"], cell["version"])
+    _rename_versions(story, other)
 
 
 def _epochs_in_a_last_commitment(story: Story) -> None:

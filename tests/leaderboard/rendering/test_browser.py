@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -201,9 +202,10 @@ def test_methods_are_shown_at_every_width(page: Page, pages: Path) -> None:
     assert {link.get_attribute("rel") for link in links.all()} == {"noopener noreferrer nofollow ugc"}
     below = shown.locator("th.team .by")
     assert not below.first.is_visible()
-    for width, media in ((390, "screen"), (820, "screen"), (718, "print")):
+    widths: dict[int, Literal["print", "screen"]] = {390: "screen", 820: "screen", 718: "print"}
+    for width, media in widths.items():
         page.set_viewport_size({"width": width, "height": 800})
-        page.emulate_media(media=media)  # type: ignore[arg-type]
+        page.emulate_media(media=media)
         assert not head.is_visible()
         assert all(method.is_visible() for method in below.all())
         assert below.locator("a").count() == links.count()

@@ -50,9 +50,7 @@ class ReadPhases(Call[tuple[list[Phase], Described]]):
         phases, page = result
         paused = page.said.get("is_submission_paused") is True
         record_terms(tx, phases, now=now)
-        tell_of_pause(
-            tx, now=now
-        )  # here, because while submissions are not received, no other call is regular
+        tell_of_pause(tx, now=now)  # while submissions are not received, no other call is regular
         for phase in phases:
             tell(tx, self._context.configuration, phase, paused=paused, now=now)
 

@@ -82,9 +82,8 @@ def replace_foreign(session: OrganizerSession) -> None:
 def _publish_leading(session: OrganizerSession, generation: int) -> None:
     """Make and push the boards in this process, which holds the leader's lock, until this request is met or has failed."""
     wake = threading.Event()
-    with session.store.lead(
-        session.clock()
-    ) as tx:  # from now on, a daemon that has lost the lock without noticing pushes nothing
+    # From here on, a daemon that has lost the lock without noticing pushes nothing.
+    with session.store.lead(session.clock()) as tx:
         key = signer(tx, session.configuration)
     context = Context(
         configuration=session.configuration,

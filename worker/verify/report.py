@@ -9,11 +9,11 @@ from typing import Any
 
 from worker.challenge.signing import fingerprint
 from worker.fairness import receipts
+from worker.participant.challenge import MISSED
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import read_reveals
 from worker.verify.verdict import Status, Verdict, believed, judged
 
-SILENT_LINES = 3  # of the log, after which nobody seems to be there
 YOURS = "your "
 """Prefix of the checks of what a participant brought along."""
 MARKS = {
@@ -319,6 +319,6 @@ def _silence(repository: PublicRepository, now: datetime) -> str:
     if not repository.log or not repository.commitments or {*repository.phases} <= {*repository.revealed}:
         return ""
     age = now - repository.log[-1].made_at
-    if age <= max(SILENT_LINES * receipts.cadence(repository.commitments), timedelta(hours=2)):
+    if age <= max(MISSED * receipts.cadence(repository.commitments), timedelta(hours=2)):
         return ""
     return f" It has been silent for {age // timedelta(hours=1):,} hours: write to the organizers."

@@ -71,7 +71,7 @@ class PhaseRules(BaseModel):
     )
     shown: Shown = Field(
         Shown.AT_ONCE,
-        description="When values and ranks are shown: with each answer (`at_once`), or after `board freeze` (`at_end`); until then, answers"
+        description="When values and ranks are shown: with each answer (`at_once`), or after `board close` (`at_end`); until then, answers"
         " only say that the file was scored, and the board lists the teams.",
     )
     eligible_if_scored_in: str | None = Field(

@@ -326,7 +326,7 @@ class PhaseSite:
     history: tuple[Board, ...]
     waiting: tuple[WaitingTeam, ...] | None = None
     revealed: bool = False
-    frozen_at: datetime | None = None
+    closed_at: datetime | None = None
     methods: Mapping[int, Method] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = ()
     only_if_shown: frozenset[int] = frozenset()

@@ -195,7 +195,7 @@ class PhaseDocument(Document):
     """Where the page is served; empty if it is unknown."""
     phase: Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z_.-]*$")]
     """The phase's codename, by which its files are named."""
-    frozen_at: Second | None
+    closed_at: Second | None
     """When the phase was closed; null while it is open."""
     made_at: Second | None
     """When the board last changed; null while it is empty."""

@@ -60,7 +60,7 @@ def read_site(document: PhaseDocument, lines: Sequence[HistoryLine]) -> PhaseSit
             for place, team in enumerate(waiting)
         ),
         revealed=document.tasks is not None,
-        frozen_at=document.frozen_at,
+        closed_at=document.closed_at,
         methods={
             row.submission: Method(
                 name=row.method, project_url=row.project_url, publication_url=row.publication_url

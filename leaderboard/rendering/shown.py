@@ -39,7 +39,7 @@ class TakePart:
 def take_part(document: PhaseDocument) -> TakePart | None:
     """Return what a participant needs; None if the phase is closed, or nothing is known of what a submission must have."""
     terms = document.terms
-    if terms is None or document.frozen_at is not None:
+    if terms is None or document.closed_at is not None:
         return None
     repository, last = document.repository, terms.embedding_dim - 1
     source = f"--challenge {repository} --phase {document.phase}"
@@ -122,7 +122,7 @@ def phase_document(site: Site, phase: PhaseSite) -> PhaseDocument:
         repository=site.repository,
         page=site.page,
         phase=phase.codename,
-        frozen_at=phase.frozen_at,
+        closed_at=phase.closed_at,
         made_at=board.made_at if board else None,
         sequence=board.sequence if board else 0,
         triggers=board.triggers if board else (),

@@ -119,7 +119,7 @@ def moments(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
         )  # too late: the first commitment decides
         reached = []
         for phase in PHASES:
-            for command in (("board", "freeze", "--now", "--reason", "a test"), ("challenge", "reveal")):
+            for command in (("board", "close", "--now", "--reason", "a test"), ("challenge", "reveal")):
                 done = harness.command(*command, "--phase", phase, "--yes")
                 assert done.returncode == 0, done.stderr
                 assert "not published" not in done.stdout

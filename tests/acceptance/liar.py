@@ -210,7 +210,7 @@ class Story:
         moments = sorted({event.at for event in self.events if until is None or event.at <= until})
         for moment in moments:
             decided = replay.decisions.at(moment)
-            closed = None if decided is None else decided.frozen_at
+            closed = None if decided is None else decided.closed_at
             if closed is not None and moment > closed:
                 continue
             snapshot = replay.snapshot(moment)
@@ -225,7 +225,7 @@ class Story:
         replay = self.replay(until)[phase]
         snapshot = replay.snapshot(replay.end)
         assert snapshot is not None
-        return snapshot.rules, replay.frozen_at
+        return snapshot.rules, replay.closed_at
 
     def publish(self, until: datetime | None = None) -> PublicRepository:
         """Return everything that is public at a moment; by default at the end, with the reveals."""
@@ -250,7 +250,7 @@ class Story:
                     rules=rules,
                     history=tuple(history),
                     revealed=name in shown,
-                    frozen_at=self.closed_told or closed,
+                    closed_at=self.closed_told or closed,
                     methods=replay[name].methods,
                     terms=Terms(embedding_dim=entries[-1]["phases"][name]["embedding_dim"]),
                     decisions=decisions,
@@ -375,8 +375,8 @@ def _dated(fields: Mapping[str, Any], moments: list[str]) -> dict[str, Any]:
         dated["rules"]["replicates"] = REPLICATES
     if "submitted_at" in dated:  # in the order of the numbers, and before anything is scored
         dated["submitted_at"] = (BEGUN + timedelta(seconds=dated["submission"] % 1000)).isoformat()
-    if dated.get("frozen_at") is not None:
-        dated["frozen_at"] = (at - timedelta(seconds=1)).isoformat()
+    if dated.get("closed_at") is not None:
+        dated["closed_at"] = (at - timedelta(seconds=1)).isoformat()
     return dated
 
 

@@ -289,7 +289,7 @@ def _before_its_line(story: Story) -> None:
 def _closed_too_early(story: Story) -> None:
     """Claim afterwards that the board was closed before the winner's submission, and publish no board that shows it."""
     sent = min(event.at for event in story.about(story.sent_by("A")[-1]))
-    story.of(events.PHASE)[-1].fields["frozen_at"] = (sent - timedelta(minutes=1)).isoformat()
+    story.of(events.PHASE)[-1].fields["closed_at"] = (sent - timedelta(minutes=1)).isoformat()
     story.on_boards = lambda made: [board for board in made if board.phase != "dev" or board.made_at < sent]
 
 

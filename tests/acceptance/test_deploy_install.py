@@ -176,7 +176,7 @@ def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> Non
             continue
         if line == started:
             reader.submit("dev")
-        elif " board freeze " in line:
+        elif " board close " in line:
             reader.submit("eval")
             until(lambda: set(reader.answered()) == {"finished"}, reader.answered)
             reader.end("eval")

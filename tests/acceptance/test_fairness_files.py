@@ -30,7 +30,7 @@ from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import DIM, Harness, embeddings, git
 from worker.fairness import disclosure
 from worker.fairness.disclosure import FILES_PATH
-from worker.organizer.board_by_hand import freeze, publish_now
+from worker.organizer.board_by_hand import close, publish_now
 from worker.organizer.disclosure import lay_out
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
@@ -157,7 +157,7 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
             (lost,) = [row for row in tx.submissions() if row.method == BASELINE]
         place = harness.state / "files" / str(lost.file_hash)[:2] / str(lost.file_hash)
         aside = place.rename(tmp_path / "aside")
-        harness.decide("board", "freeze", "--phase", "dev", "--now")
+        harness.decide("board", "close", "--phase", "dev", "--now")
         message = harness.decide("challenge", "reveal")
         assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in message
         with opened(str(harness.board)) as public:
@@ -187,7 +187,7 @@ def test_contents_too_large_for_the_repository_are_left_out(
         left.mkdir(parents=True)
         (left / f"{left.name}.0").write_text("no longer due")
         with open_session(harness.path) as session:
-            freeze(session, "dev")
+            close(session, "dev")
             lay_out(session, ["dev"], tell=told.append)
             reveal(session, ["dev"], labels=True)
             publish_now(session, tell=print)

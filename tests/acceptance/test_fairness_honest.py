@@ -240,15 +240,15 @@ def loses_commits(challenge: Challenge) -> None:
 def ends(challenge: Challenge) -> None:
     """A phase is closed, revealed, reopened for a decision and closed again; a task of the other phase is corrected."""
     harness = challenge.harness
-    harness.decide("board", "freeze", "--phase", "dev", "--now", "--reason", "as announced")
+    harness.decide("board", "close", "--phase", "dev", "--now", "--reason", "as announced")
     harness.decide("challenge", "reveal")
     challenge.submit("late", "A", embeddings(3))
     challenge.work()
     assert challenge.contradictions() == []
-    harness.decide("board", "freeze", "--phase", "dev", "--undo")
+    harness.decide("board", "close", "--phase", "dev", "--undo")
     harness.decide("challenge", "disqualify", str(challenge.pks["C1 again"]), "--reason", "withdrawn")
     challenge.work()
-    harness.decide("board", "freeze", "--phase", "dev", "--now")
+    harness.decide("board", "close", "--phase", "dev", "--now")
     challenge.submit("too late", "A", embeddings(2))
     correct(harness.folder / "tasks" / "eval" / "beta__cls.csv", "1")
     harness.decide("challenge", "apply", "--phase", "eval", "--reason", "another label")
@@ -265,7 +265,7 @@ def ends(challenge: Challenge) -> None:
 def ends_everywhere(challenge: Challenge) -> None:
     """The other phase is revealed; then a team is renamed, and phase dev is revealed once more."""
     harness = challenge.harness
-    harness.decide("board", "freeze", "--phase", "eval", "--now")
+    harness.decide("board", "close", "--phase", "eval", "--now")
     harness.decide("challenge", "reveal", "--phase", "eval")
     harness.evalai.rename_team("A", "A and others")
     challenge.another_line()

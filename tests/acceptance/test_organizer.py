@@ -177,7 +177,7 @@ def test_from_an_empty_folder_to_the_awards(organizer: Organizer) -> None:
         answered = _take_submissions(organizer)
         _rescore(organizer, answered)
         _administer(organizer, answered)
-        _freeze(organizer, answered)
+        _close(organizer, answered)
         _report(organizer)
         daemon.send_signal(signal.SIGTERM)
         assert daemon.wait() == 0
@@ -331,10 +331,10 @@ def _administer(organizer: Organizer, answered: dict[tuple[str, str], int]) -> N
     organizer.type("challenge backup saved.zip")
 
 
-def _freeze(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
+def _close(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
     """Closing the phases shows the values that were withheld."""
     for phase in PHASES:
-        organizer.type(f"board freeze --phase {phase} --now --yes --reason over")
+        organizer.type(f"board close --phase {phase} --now --yes --reason over")
     organizer.type("board publish")
 
     def shown() -> bool:

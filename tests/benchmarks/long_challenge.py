@@ -233,7 +233,7 @@ def _decided(record: PhaseRecord) -> dict[str, Any]:
         "epsilon": record.protocol.recipe.epsilon,
         "tasks": dict(record.versions),
         "rules": record.rules.model_dump(mode="json"),
-        "frozen_at": None,
+        "closed_at": None,
         "reason": "",
     }
 

@@ -144,7 +144,7 @@ def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker:
     worker.drive()
     message, _, revealed = reveal_them()
     assert ("Still open: dev, eval." in message, revealed) == (True, {})
-    harness.decide("board", "freeze", "--phase", "dev", "--now")
+    harness.decide("board", "close", "--phase", "dev", "--now")
     message, _, revealed = reveal_them("--phase", "dev", "--phase", "eval")
     assert ("Still open: eval." in message, revealed) == (True, {})
     message, _, first = reveal_them("--no-labels")

@@ -96,9 +96,9 @@ class Difference:
 def differences(
     tx: Transaction, configuration: Configuration, codename: str, secret: bytes
 ) -> Iterator[Difference]:
-    """Yield the differences between a phase's record and its files and settings; nothing if it has no record or is frozen."""
+    """Yield the differences between a phase's record and its files and settings; nothing if it has no record or is closed."""
     row = tx.phase_record(codename)
-    if row is None or row.frozen_at is not None:
+    if row is None or row.closed_at is not None:
         return
     record, files = recorded(tx, codename), list[str]()
     sentence = f"Phase {codename} is scored as it was recorded. Since then, {{}}."

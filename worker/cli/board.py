@@ -65,7 +65,7 @@ def show(
 
     console = Console(highlight=False)
     for document in shown:
-        title = f"Phase {document['phase']}{', closed' if document['frozen_at'] else ''}"
+        title = f"Phase {document['phase']}{', closed' if document['closed_at'] else ''}"
         if document["made_at"] is None:
             console.print(f"{title}: there is no board yet.", markup=False)
         elif awards:
@@ -202,7 +202,7 @@ def report(
 
 
 @board.command()
-def freeze(
+def close(
     *,
     config: ConfigOption,
     phase: PhaseOption,
@@ -225,7 +225,7 @@ def freeze(
 
     Next: `neuco-worker board report`, then `neuco-worker challenge reveal`.
 
-    Example: `neuco-worker board freeze --phase dev --reason "the phase has ended" --yes --config challenge.yaml`
+    Example: `neuco-worker board close --phase dev --reason "the phase has ended" --yes --config challenge.yaml`
     """
     from worker.organizer import board_by_hand
     from worker.organizer.decisions import is_closed
@@ -241,7 +241,7 @@ def freeze(
                 reason=reason,
                 yes=yes,
             )
-            board_by_hand.thaw(session, phase, reason)
+            board_by_hand.reopen(session, phase, reason)
             print(f"The board of {phase} is open again; the worker publishes it with its next push.")
             return
         board_by_hand.check_closable(session, phase)
@@ -257,6 +257,6 @@ def freeze(
         )
         if not now:
             board_by_hand.wait_for_answers(session, phase, tell=print)
-        values = board_by_hand.freeze(session, phase, reason)
+        values = board_by_hand.close(session, phase, reason)
     posts = ", and then posts the withheld values to EvalAI" if values else ""
     print(f"The board of {phase} is closed; the worker publishes it with its next push{posts}.")

@@ -229,12 +229,12 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
 
 
 def _closed(session: OrganizerSession, phase: str | None) -> str:
-    """Report if a phase's board is frozen, so that it will not follow the decision."""
+    """Report if a phase's board is closed, so that it will not follow the decision."""
     from worker.organizer.decisions import is_closed
 
     if not is_closed(session, phase):
         return ""
-    return f" The board of {phase} is closed, so it does not change (`board freeze --undo` reopens it)."
+    return f" The board of {phase} is closed, so it does not change (`board close --undo` reopens it)."
 
 
 @challenge.command(rich_help_panel=WORKER)

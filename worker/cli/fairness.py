@@ -47,7 +47,7 @@ def reveal(
 ) -> None:
     """Publish what was hidden in a phase: tasks, labels, scores, weights, history, and the key of its splits.
 
-    Reveals every closed phase (`board freeze`) that has not been revealed yet. This cannot be undone.
+    Reveals every closed phase (`board close`) that has not been revealed yet. This cannot be undone.
 
     Next: `neuco-worker verify` with the address of the repository, as anyone can.
 

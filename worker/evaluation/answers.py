@@ -207,7 +207,7 @@ def correct_phase(
         if changed == most:
             break
         before = Answer.from_json(submission.answer or "")
-        if _stays(registered, submission, before, record, closed=row.frozen_at is not None):
+        if _stays(registered, submission, before, record, closed=row.closed_at is not None):
             continue
         score = register_row(tx, key, replay, submission, record, now=now)
         if score is None:

@@ -88,11 +88,11 @@ def _scoring(earlier: PhaseEvent, later: PhaseEvent) -> str:
 
 
 def _close(earlier: PhaseEvent, later: PhaseEvent) -> str:
-    if later.frozen_at == earlier.frozen_at:
+    if later.closed_at == earlier.closed_at:
         return ""
-    if later.frozen_at is None:
+    if later.closed_at is None:
         return "the board was reopened"
-    closed = minute(later.frozen_at)
+    closed = minute(later.closed_at)
     return "the board was closed" if closed == minute(later.at) else f"the board was closed as of {closed}"
 
 

@@ -138,7 +138,7 @@ class PhaseFacts(Document):
     epsilon: Annotated[float, Field(gt=0)]
     tasks: dict[str, Hash]
     rules: StatedRules
-    frozen_at: Moment | None
+    closed_at: Moment | None
 
 
 class PhaseEvent(PhaseFacts):

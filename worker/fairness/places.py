@@ -54,7 +54,7 @@ class Placed:
 
 def places(replay: PhaseReplay, moment: datetime) -> Mapping[str, Placed]:
     """Return the place of each entry whose facts are known at a moment; what was answered before the close has the place of the close."""
-    closed = min(moment, replay.frozen_at) if replay.frozen_at else moment
+    closed = min(moment, replay.closed_at) if replay.closed_at else moment
     snapshot = replay.snapshot(closed)
     entries = {} if snapshot is None else {entry.submission: entry for entry in snapshot.entries}
     counting = (

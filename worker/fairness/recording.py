@@ -89,7 +89,7 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes) -> None
     """Check that every phase in use can be scored with this secret on this machine."""
     for codename in configuration.phases:
         row = tx.phase_record(codename)
-        if row is None or row.frozen_at is not None:
+        if row is None or row.closed_at is not None:
             continue
         setup = open_phase(tx, codename, secret)
         check_memory(

@@ -169,7 +169,7 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
             epsilon=record.protocol.recipe.epsilon,
             tasks=dict(row.tasks),
             rules=record.rules,
-            frozen_at=row.frozen_at,
+            closed_at=row.closed_at,
         )
         subject, hashed = f"phase {name}", _hashed(facts)
         if latest.get(subject) != hashed:

@@ -164,14 +164,14 @@ class PhaseReplay:
         }
 
     @property
-    def frozen_at(self) -> datetime | None:
+    def closed_at(self) -> datetime | None:
         """The moment that the closed board shows; None while the phase is open."""
-        return self.decisions.events[-1].frozen_at if self.decisions.events else None
+        return self.decisions.events[-1].closed_at if self.decisions.events else None
 
     @property
-    def closed_at(self) -> datetime:
+    def ends_at(self) -> datetime:
         """The moment that the last board shows: its closing or, if the phase is open, the newest event."""
-        return self.frozen_at or self.end
+        return self.closed_at or self.end
 
     @property
     def restored_at(self) -> datetime | None:
@@ -313,14 +313,14 @@ class PhaseReplay:
         rules = self.rules(moment)
         if rules is None or rules.shown is not Shown.AT_END:
             return False
-        return all(event.frozen_at is None for event in self.decisions.until(moment))
+        return all(event.closed_at is None for event in self.decisions.until(moment))
 
     def is_after_the_close(self, entry: str, moment: datetime) -> bool:
         """Return whether the phase is closed at a moment, and an entry was scored for the first time after that, or was not yet."""
         decided = self.decisions.at(moment)
-        if decided is None or decided.frozen_at is None:
+        if decided is None or decided.closed_at is None:
             return False
-        return entry not in self.scores or self.scores[entry].events[0].at > decided.frozen_at
+        return entry not in self.scores or self.scores[entry].events[0].at > decided.closed_at
 
     def shown_value(self, score: ScoreEvent, moment: datetime) -> ShownValue:
         """Return the value that the participant of a score is shown at a moment.

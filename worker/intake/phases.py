@@ -24,7 +24,7 @@ UNLIMITED = 100_000  # EvalAI's default for each limit
 END_MOVED, PAUSED, NOT_OPEN, STILL_OPEN = "phase.end_moved", "phase.paused", "phase.not_open", "phase.open"
 OPEN = (
     "The board of phase {} is closed, but EvalAI takes submissions to it, which do not count. End the phase at EvalAI, or open the board"
-    " again with `neuco-worker board freeze --undo`."
+    " again with `neuco-worker board close --undo`."
 )
 
 
@@ -89,7 +89,7 @@ def tell(tx: Transaction, configuration: Configuration, phase: Phase, *, paused:
     """
     key, settings = f"phase:{phase.codename}", configuration.phases.get(phase.codename)
     record = tx.phase_record(phase.codename)
-    closed = record is not None and record.frozen_at is not None
+    closed = record is not None and record.closed_at is not None
     found = None if settings is None else _differs(settings, phase, paused=paused, closed=closed, now=now)
     if found is None:
         tx.resolve_alert(key)

@@ -56,11 +56,11 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
         row = tx.phase_record(codename)
         if row is None:
             return Change(phase=codename, differing=(f"Phase {codename} has no commitment yet.",))
-        if row.frozen_at is None and not has_scores(tx, codename):
+        if row.closed_at is None and not has_scores(tx, codename):
             found = differences(tx, configuration, codename, secret)
             return Change(phase=codename, differing=tuple(difference.sentence for difference in found))
         rules = configuration.phases[codename].rules
-        changed = () if row.frozen_at else recorded(tx, codename).rules.changed(rules)
+        changed = () if row.closed_at else recorded(tx, codename).rules.changed(rules)
     plan = make_plan(session, session.phase(codename))
     complete = plan.recorded and not plan.missing
     return Change(phase=codename, rules=changed, plan=None if complete else plan)
@@ -140,7 +140,7 @@ def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> No
                 cure=f"Set phases.{phase}.shown: at_once.",
                 code="config.shown_already",
             )
-        if row is None or row.frozen_at is not None:
+        if row is None or row.closed_at is not None:
             return
         with decided(session, tx, reason):
             put_on_record(tx, replace(before, rules=rules))

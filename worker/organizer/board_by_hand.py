@@ -137,7 +137,7 @@ def check_ended(session: OrganizerSession, phase: str) -> None:
         raise OrganizerError(
             f"EvalAI still takes submissions to phase {phase}. After the close they would not count.",
             cure="Set the phase's end date at EvalAI to a time in the past, and then close the board. Or add --now to close it anyway.",
-            code="freeze.open_at_evalai",
+            code="close.open_at_evalai",
         )
 
 
@@ -158,7 +158,7 @@ def _check_scored(tx: Transaction, phase: str, states: Collection[State]) -> Non
             f"No submission to phase {phase} has been scored yet. Closing the phase now would end shown: at_end, so participants would"
             " see the mean Q of submissions that are scored later.",
             cure="Close the phase after a submission has been scored.",
-            code="freeze.empty",
+            code="close.empty",
         )
 
 
@@ -192,13 +192,13 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
                 raise OrganizerError(
                     f"Submission {held[0].pk} is on hold: {held[0].hold_reason}",
                     cure="Resolve this first, or add --now to close the phase without it.",
-                    code="freeze.held",
+                    code="close.held",
                 )
             if not lock.held():
                 raise InfrastructureError(
                     "No worker is running, so it is not known whether every submission to the phase has been answered.",
                     cure="Start the worker, and then close the phase. Or add --now; submissions without an answer then do not count.",
-                    code="freeze.no_worker",
+                    code="close.no_worker",
                 )
             waiting = (
                 f"answer {count_of(len(open_rows), 'more submission')}"
@@ -208,7 +208,7 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
             wait.pause(waiting)
 
 
-def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
+def close(session: OrganizerSession, phase: str, reason: str = "") -> bool:
     """Close a phase on its current board, which shows everything that was answered so far and nothing that comes later.
 
     Values that had been withheld are shown: the daemon posts them.
@@ -232,14 +232,14 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         kept_back = withholds(tx, phase)
         _check_scored(tx, phase, COUNTED | {State.SCORED})
         with decided(session, tx, reason):
-            tx.freeze_phase(phase, at=cycle.at)
+            tx.close_phase(phase, at=cycle.at)
     return kept_back
 
 
-def thaw(session: OrganizerSession, phase: str, reason: str = "") -> None:
+def reopen(session: OrganizerSession, phase: str, reason: str = "") -> None:
     """Open a phase's closed board again, for a reason that the register keeps."""
     with session.store.write() as tx, decided(session, tx, reason):
-        tx.freeze_phase(phase, at=None)
+        tx.close_phase(phase, at=None)
 
 
 def _make_boards(session: OrganizerSession, phases: Collection[str], *, closing: str | None = None) -> Cycle:

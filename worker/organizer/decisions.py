@@ -184,4 +184,4 @@ def is_closed(session: OrganizerSession, phase: str | None) -> bool:
     """Return whether a phase's board is closed, so that it will not follow a decision."""
     with session.store.read() as tx:
         record = tx.phase_record(phase or "")
-    return record is not None and record.frozen_at is not None
+    return record is not None and record.closed_at is not None

@@ -191,14 +191,14 @@ def last_boards(session: OrganizerSession, phase: str | None = None) -> list[dic
 
 def _last_board(tx: Transaction, name: str) -> dict[str, Any]:
     record, text = tx.phase_record(name), tx.newest_board(name)
-    frozen_at = None if record is None else record.frozen_at
+    closed_at = None if record is None else record.closed_at
     board = None if text is None else from_json(text)
     rows = () if board is None else public_rows(board, board.rounding)
     return {
         "phase": name,
         "sequence": 0 if board is None else board.sequence,
         "made_at": None if board is None else board.made_at.isoformat(),
-        "frozen_at": None if frozen_at is None else frozen_at.isoformat(),
+        "closed_at": None if closed_at is None else closed_at.isoformat(),
         "awards": awards(rows) if rows else "",
         "entries": [
             {

@@ -30,14 +30,14 @@ FOLDER = "reveal"
 def choose(
     session: OrganizerSession, named: Sequence[str] | None, *, open_too: bool
 ) -> tuple[list[str], list[str]]:
-    """Choose the phases to reveal: the named ones, or all that are frozen.
+    """Choose the phases to reveal: the named ones, or all that are closed.
 
     Once a phase's tasks are public, anyone who may still submit to it can train on them, and that cannot be undone.
 
     Args:
         session: The challenge.
         named: Phases that the organizer named, if any.
-        open_too: Whether phases that are not frozen may be revealed; one that still withholds its values never may.
+        open_too: Whether phases that are not closed may be revealed; one that still withholds its values never may.
 
     Returns:
         The phases to reveal, and those that are left out because they are still open.
@@ -50,12 +50,12 @@ def choose(
     names = list(named or session.configuration.phases)
     with session.store.read() as tx:
         withheld = {name for name in names if withholds(tx, name)}
-        closed = {name for name in names if (row := tx.phase_record(name)) and row.frozen_at}
+        closed = {name for name in names if (row := tx.phase_record(name)) and row.closed_at}
     left_out = [name for name in names if name in withheld or not (open_too or name in closed)]
     if left_out and (named or left_out == names):
         raise OrganizerError(
             f"Still open: {', '.join(left_out)}. After the reveal, teams could train on the tasks and submit again.",
-            cure=f"Close a phase before you reveal it: neuco-worker board freeze --phase {left_out[0]}."
+            cure=f"Close a phase before you reveal it: neuco-worker board close --phase {left_out[0]}."
             + ("" if left_out[0] in withheld else " To reveal it anyway, add --open."),
             code="reveal.open",
         )

@@ -153,7 +153,7 @@ def begin_cycle(
     for name in phases:
         site, snapshot = _phase_site(tx, configuration, replays[name], history, closing=name == closing)
         sites.append(replace(site, terms=terms.get(name), revealed=name in revealed))
-        if snapshot is not None and site.frozen_at is None and site.waiting is None:
+        if snapshot is not None and site.closed_at is None and site.waiting is None:
             snapshots[name] = snapshot
     return Cycle(
         site=make_site(configuration, tuple(sites), commitments.public(tx)),
@@ -180,7 +180,7 @@ def _phase_site(
         rules=snapshot.rules if snapshot else configuration.phases[name].rules,
         history=history.read(tx, name),
         waiting=waiting_teams(snapshot) if snapshot and withheld else None,
-        frozen_at=phase.frozen_at,
+        closed_at=phase.closed_at,
         methods=phase.methods,
         decisions=decisions,
         only_if_shown=only_if_shown,
@@ -242,7 +242,7 @@ def keep_boards(tx: Transaction, cycle: Cycle) -> bool:
     """Store the new boards; what is pushed is made from the stored ones.
 
     Returns:
-        False, with nothing stored, if meanwhile somebody else made a board, or a phase was frozen, thawed, rescored or revealed, because
+        False, with nothing stored, if meanwhile somebody else made a board, or a phase was closed, reopened, rescored or revealed, because
         the board would ignore that change.
     """
     if assumptions(tx, [phase.codename for phase in cycle.site.phases]) != cycle.assumed:

@@ -83,7 +83,7 @@ def message(site: Site, before: Files, after: Files) -> str:
         name, page = phase.codename, f"leaderboard/{phase.codename}.json"
         if before.get(reveal_path(name)) != after.get(reveal_path(name)):
             decisions.append(f"Reveal phase {name}")
-        if (closed := _is_frozen(after.get(page))) != _is_frozen(before.get(page)):
+        if (closed := _is_closed(after.get(page))) != _is_closed(before.get(page)):
             decisions.append(f"{'Close' if closed else 'Open'} the board of phase {name}")
         triggers = [board.triggers for board in new_boards if board.phase == name]
         if triggers:
@@ -101,10 +101,10 @@ def message(site: Site, before: Files, after: Files) -> str:
     return "\n".join([subject, *([""] if others else []), *others, ""])
 
 
-def _is_frozen(document: bytes | None) -> bool:
+def _is_closed(document: bytes | None) -> bool:
     """Return whether a phase's file says that its board is closed; a file that is not ours says nothing."""
     try:
-        return json.loads(document or b"{}").get("frozen_at") is not None
+        return json.loads(document or b"{}").get("closed_at") is not None
     except (ValueError, AttributeError, RecursionError):
         return False
 

@@ -59,9 +59,9 @@ class Phases(Tables):
         """Return the compressed document of a record."""
         return bytes(self._connection.execute(_RECORD, {"name": name}).scalar_one())
 
-    def freeze_phase(self, phase: str, *, at: datetime | None) -> None:
-        """Freeze a phase's board, or thaw it with None."""
-        self._connection.execute(phases.update().where(phases.c.phase == phase).values(frozen_at=at))
+    def close_phase(self, phase: str, *, at: datetime | None) -> None:
+        """Close a phase's board, or reopen it with None."""
+        self._connection.execute(phases.update().where(phases.c.phase == phase).values(closed_at=at))
 
     def boards(self, phase: str, *, after: int = 0, at_most: int | None = None) -> list[str]:
         """Return the JSON documents of a phase's boards in sequence, beginning after number ``after``."""

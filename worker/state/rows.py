@@ -180,7 +180,7 @@ class PhaseRow:
     phase: Name = field(metadata=KEY)
     protocol_hash: Hash
     tasks: Annotated[dict[str, str], sa.JSON()]  # identifier to the version from which the scores are made
-    frozen_at: datetime | None
+    closed_at: datetime | None
     record: Hash  # hash of its current record
 
 

@@ -129,20 +129,18 @@ def _late(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
 
     A close is registered at once. A backdated one cannot exclude what was answered before it was registered.
     """
-    replay, closed_at = phase.replay, phase.replay.closed_at
+    replay, ends_at = phase.replay, phase.replay.ends_at
     answered_at = replay.answered_at[facts.entry]
-    decided_at = next(
-        (event.at for event in replay.decisions.events if event.frozen_at == closed_at), closed_at
-    )
+    decided_at = next((event.at for event in replay.decisions.events if event.closed_at == ends_at), ends_at)
     require(
-        decided_at - closed_at <= SLACK or answered_at >= decided_at,
+        decided_at - ends_at <= SLACK or answered_at >= decided_at,
         f"{who} is not on the final board, and nothing published says why",
     )
     sentence = (
-        f"{who} is on no board: the board was closed on {minute(closed_at)}, and the submission was answered on"
+        f"{who} is on no board: the board was closed on {minute(ends_at)}, and the submission was answered on"
         f" {minute(answered_at)}"
     )
-    if replay.scores[facts.entry].events[0].at > closed_at:
+    if replay.scores[facts.entry].events[0].at > ends_at:
         return consistent(sentence)
     return believed(f"{sentence}; it had been scored before that")
 

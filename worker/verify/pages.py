@@ -128,7 +128,7 @@ def _published_phase(
         site = replace(
             phase.site(phase.boards),
             revealed=True,
-            frozen_at=document.frozen_at,
+            closed_at=document.closed_at,
             methods=phase.replay.methods,
             terms=terms,
             decisions=decisions,
@@ -230,7 +230,7 @@ def _waits(shown: PublishedPhase, phase: RevealedPhase) -> str | None:
     """Return what on a phase's page may come from after its reveal, such as another close; None if nothing does."""
     if not shown.follows:
         return "its files show changes made after the reveal; they can be checked after another reveal"
-    registered, stated = phase.replay.frozen_at, shown.site.frozen_at
+    registered, stated = phase.replay.closed_at, shown.site.closed_at
     if stated == (registered and registered.replace(microsecond=0)):
         return None
     page_minute, registered_minute = (

@@ -178,11 +178,11 @@ def _complete(phase: RevealedPhase) -> Verdict:
             f"the board changed {count_of(len(phase.later), 'time')} after the reveal; this can be checked after another reveal"
         )
     replay, lost = phase.replay, len(phase.history) - len(phase.published)
-    snapshot = replay.snapshot(replay.closed_at)
-    if snapshot is not None and boards.next_board(snapshot, phase.boards[-1:], at=replay.closed_at):
-        require(replay.frozen_at is None, "the last board is not the one that follows from the register")
+    snapshot = replay.snapshot(replay.ends_at)
+    if snapshot is not None and boards.next_board(snapshot, phase.boards[-1:], at=replay.ends_at):
+        require(replay.closed_at is None, "the last board is not the one that follows from the register")
         return not_revealed(
-            f"another board follows from what was registered until {replay.closed_at.isoformat()[:16]}; it was not published before the"
+            f"another board follows from what was registered until {replay.ends_at.isoformat()[:16]}; it was not published before the"
             " reveal, and can be checked after another reveal"
         )
     if lost:

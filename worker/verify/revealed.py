@@ -204,10 +204,10 @@ class RevealedPhase:
     @cached_property
     def final_rows(self) -> tuple[Row, ...]:
         """The rows of the board that follows from the register when the phase was closed or, if it is open, revealed."""
-        snapshot = self.replay.snapshot(self.replay.closed_at)
+        snapshot = self.replay.snapshot(self.replay.ends_at)
         if snapshot is None:
             return ()
-        board = following_board(snapshot, order(snapshot), None, at=self.replay.closed_at)
+        board = following_board(snapshot, order(snapshot), None, at=self.replay.ends_at)
         return public_rows(board, self.rules.rounding)
 
     @cached_property

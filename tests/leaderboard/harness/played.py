@@ -53,8 +53,8 @@ class PlayedPhase:
         phase = PhaseSite(codename=now.codename, rules=now.rules, history=tuple(self.history))
         return Site(title=title, phases=(phase,), **facts)  # type: ignore[arg-type]
 
-    def revealed_site(self, title: str, *, frozen_at: datetime | None = None, **facts: object) -> Site:
+    def revealed_site(self, title: str, *, closed_at: datetime | None = None, **facts: object) -> Site:
         """Return the same site after the reveal."""
         site = self.site(title, **facts)
-        phase = replace(site.phases[0], revealed=True, frozen_at=frozen_at)
+        phase = replace(site.phases[0], revealed=True, closed_at=closed_at)
         return replace(site, phases=(phase,))

@@ -60,7 +60,7 @@ def revealed_site() -> Site:
     """Return the site of the small phase after the end of the challenge."""
     return small_phase().revealed_site(
         "Embedding Challenge 2026",
-        frozen_at=BEGIN + timedelta(days=14),
+        closed_at=BEGIN + timedelta(days=14),
         link="https://eval.ai/web/challenges/challenge-page/1/overview",
     )
 

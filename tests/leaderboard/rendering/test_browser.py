@@ -61,7 +61,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("pages")
     few, crowd = small_phase(), crowded_phase()
     sites = {
-        "few": few.revealed_site("Few", frozen_at=BEGIN + timedelta(days=14), link="https://eval.ai/"),
+        "few": few.revealed_site("Few", closed_at=BEGIN + timedelta(days=14), link="https://eval.ai/"),
         "crowd": crowd.revealed_site("Crowd"),
         "embed2scale": embed2scale_site(),
         "hostile": simple_site(HOSTILE),

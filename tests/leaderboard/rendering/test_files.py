@@ -295,7 +295,7 @@ def test_empty_and_closed_phases_and_their_rules() -> None:
     """A phase without a board says so, a closed one says since when, and each says by which settings its boards are made."""
     rules = PhaseRules(selection=Selection.BEST, baselines_weigh=False, eligible_if_scored_in="dev")
     closed = phase_site(
-        board([standing(1)], phase="x.y"), codename="x.y", frozen_at=START + timedelta(days=3), rules=rules
+        board([standing(1)], phase="x.y"), codename="x.y", closed_at=START + timedelta(days=3), rules=rules
     )
     files = render(Site(title="T", phases=(phase_site(), closed)), readme=None)
     readme = files["README.md"].decode()
@@ -309,7 +309,7 @@ def test_empty_and_closed_phases_and_their_rules() -> None:
     ):
         assert readme.count(sentence) == (2 if sentence.startswith(("ordered", "made it public")) else 1)
     assert "Closed on 2026-03-05 09:00 UTC" in files["index.html"].decode()
-    assert json.loads(files["leaderboard/x.y.json"])["frozen_at"] == "2026-03-05T09:00:00Z"
+    assert json.loads(files["leaderboard/x.y.json"])["closed_at"] == "2026-03-05T09:00:00Z"
 
 
 def test_files_do_not_depend_on_the_number_of_hidden_tasks() -> None:

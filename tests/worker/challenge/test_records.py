@@ -19,7 +19,7 @@ from worker.challenge.files import read_phases
 from worker.challenge.records import PhaseRecord, unpack
 from worker.challenge.setups import read_record
 from worker.organizer.archiving import write_backup
-from worker.organizer.board_by_hand import freeze
+from worker.organizer.board_by_hand import close
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
@@ -131,7 +131,7 @@ def test_rules_change_until_the_board_is_closed(harness: Harness) -> None:
         worker.drive()
         harness.configure({"phases": {"dev": {"decimals": 3}}})
         assert "dev: now uses the new decimals." in rules(harness)
-        harness.decide("board", "freeze", "--phase", "dev", "--now")
+        harness.decide("board", "close", "--phase", "dev", "--now")
         harness.configure({"phases": {"dev": {"decimals": 1}}})
         assert "dev: nothing to do. The board of dev is closed" in rules(harness)
         assert recorded(worker).rules.decimals == 3
@@ -201,7 +201,7 @@ def test_a_damaged_record_stops_only_its_own_board(harness: Harness, worker: Ste
     assert (harness.teams("eval"), harness.boards("dev")) == (["B"], before)
     assert worker.alerts() == {"record.damaged"}
     with open_session(harness.path) as session, pytest.raises(InfrastructureError) as error:
-        freeze(session, "dev")
+        close(session, "dev")
     assert error.value.code == "record.damaged"
     store("UPDATE records SET document = ? WHERE hash = ?", whole, name)
     worker.drive()

@@ -102,13 +102,13 @@ def test_a_decision_needs_a_yes_and_a_reason(
     for words, consequence in (
         (("challenge", "apply"), "the next board uses the new decimals"),
         (("challenge", "disqualify", str(pk)), f"Submission {pk} (A, phase dev) no longer counts"),
-        (("board", "freeze", "--phase", "dev", "--now"), "The board of dev will be closed"),
+        (("board", "close", "--phase", "dev", "--now"), "The board of dev will be closed"),
     ):
         text = printed(harness, capsys, *words, status=1, of="out")
         assert consequence in text
         assert "Nothing has been done yet" in text
         assert "This needs a reason" in printed(harness, capsys, *words, "--yes", status=2)
-    command = ("board", "freeze", "--phase", "dev", "--now", "--config", str(harness.path))
+    command = ("board", "close", "--phase", "dev", "--now", "--config", str(harness.path))
     assert "Nothing has been done yet" in shown(*command, answers="n\n")
     with worker.store.read() as tx:
         assert (len(list(tx.events())), len(tx.commitments())) == before
@@ -236,7 +236,7 @@ def test_what_evalai_shows_now_is_followed_on_demand(
     harness.decide("challenge", "disqualify", str(withdrawn), "--undo", "--reason", "a mistake")
     worker.drive()
     assert set(harness.teams()) == {"A", "C"}
-    harness.decide("board", "freeze", "--phase", "dev", "--now", "--reason", "the end")
+    harness.decide("board", "close", "--phase", "dev", "--now", "--reason", "the end")
     harness.decide("challenge", "reveal")
     assert harness.contradictions() == []
     assert any("was made public" in verdict.sentence for verdict in harness.verdicts())

@@ -62,7 +62,7 @@ def test_only_submissions_that_beat_the_earlier_value_count(harness: Harness, wo
     assert harness.rescore() == 6
     worker.drive()
     assert [answer(harness, pk)[1] for pk in (rerun, near)] == [True, False]
-    harness.decide("board", "freeze", "--phase", "dev", "--now", "--yes")
+    harness.decide("board", "close", "--phase", "dev", "--now", "--yes")
     harness.decide("challenge", "reveal", "--yes")
     assert harness.contradictions() == []
     assert ("boards", Status.CONSISTENT) in {

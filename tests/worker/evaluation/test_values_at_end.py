@@ -11,7 +11,7 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
 
-CLOSE = ("board", "freeze", "--phase", "dev", "--yes", "--reason", "a test")
+CLOSE = ("board", "close", "--phase", "dev", "--yes", "--reason", "a test")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_files_that_may_be_published_are_kept_until_the_reveal(
         assert tidied(harness, worker) == {pks[name] for name in kept}
         assert (
             harness.command(
-                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
+                "board", "close", "--phase", "dev", "--now", "--yes", "--reason", "a test"
             ).returncode
             == 0
         )

@@ -127,7 +127,7 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
-DECISIONS = frozenset(("apply", "disqualify", "freeze", "reveal"))
+DECISIONS = frozenset(("apply", "close", "disqualify", "reveal"))
 
 
 class Harness:

@@ -120,7 +120,7 @@ def test_a_closed_phase_that_takes_submissions_is_told(opening: Harness, worker:
     worker.reload()
     opening.submit("A", embeddings(0))
     worker.drive()
-    opening.decide("board", "freeze", "--phase", "dev", "--now")
+    opening.decide("board", "close", "--phase", "dev", "--now")
     worker.wait(30)
     assert worker.alerts() == {"phase.open"}
     opening.evalai.set_phase("dev", end_date=worker.clock.now())

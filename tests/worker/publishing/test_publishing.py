@@ -18,7 +18,7 @@ from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import IDS, KEY, Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.fairness.register import RegisterReplay
-from worker.organizer.board_by_hand import freeze, thaw
+from worker.organizer.board_by_hand import close, reopen
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.publishing.boards import PORTION, BoardHistory, begin_cycle, keep_boards, make_boards
@@ -61,12 +61,12 @@ def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> N
         worker.drive(lambda: worker.state(first) is State.PUBLISHED)
         second = answered("B", 2)
         assert harness.teams() == ["A"]
-        harness.decide("board", "freeze", "--phase", "dev", "--now", "--yes")
+        harness.decide("board", "close", "--phase", "dev", "--now", "--yes")
         third = answered("C", 3)
         worker.clock.advance(3600)
         worker.drive(lambda: {worker.state(second), worker.state(third)} == {State.PUBLISHED})
         assert set(harness.teams()) == {"A", "B"}
-        harness.decide("board", "freeze", "--phase", "dev", "--undo")
+        harness.decide("board", "close", "--phase", "dev", "--undo")
         worker.clock.advance(3600)
         worker.drive(lambda: set(harness.teams()) == {"A", "B", "C"})
 
@@ -85,9 +85,9 @@ def test_a_board_that_a_decision_overtakes_is_not_stored(harness: Harness, worke
     cycle = make_boards(cycle)
     assert [row.team for row in cycle.new[0].standings] == ["A"]
     with worker.store.write() as tx:
-        tx.freeze_phase("dev", at=now)
+        tx.close_phase("dev", at=now)
         assert not keep_boards(tx, cycle)
-        tx.freeze_phase("dev", at=None)
+        tx.close_phase("dev", at=None)
         assert keep_boards(tx, cycle)
 
 
@@ -118,7 +118,7 @@ def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> 
     worker.advance(3601)
     with open_session(harness.path) as session:
         then = replace(session, clock=worker.clock.now)
-        for decide in (freeze, thaw, freeze):
+        for decide in (close, reopen, close):
             decide(then, "dev")
             worker.drive()
         reveal(then, ["dev"], labels=True)

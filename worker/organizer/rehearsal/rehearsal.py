@@ -19,7 +19,7 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
-from worker.organizer.board_by_hand import freeze, publish_now
+from worker.organizer.board_by_hand import close, publish_now
 from worker.organizer.disclosure import lay_out
 from worker.organizer.rehearsal.entries import Entries, Entry
 from worker.organizer.rehearsal.folder import RehearsalFolder, prepare
@@ -213,7 +213,7 @@ def _end(
     try:
         with open_session(folder.configuration) as session:
             for codename in phases:
-                freeze(session, codename)
+                close(session, codename)
         if kept := [name for name, phase in phases.items() if phase.shown == "at_end"]:
             tell(f"{', '.join(kept)}: closed; the withheld values are now shown.")
             with folder.worker("once") as process:

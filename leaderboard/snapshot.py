@@ -112,6 +112,7 @@ class PhaseSnapshot:
         row_sets: Task identifier to row-set hash; tasks with equal hashes share splits. Its keys are the phase's tasks.
         entries: Scored submissions with complete rows, any order, private ones included.
         epsilon: The protocol's epsilon, for the quality scores.
+        test_parts: Row-set hash to the number of each fold's test part; empty or missing if no two folds have the same one.
     """
 
     codename: str
@@ -119,6 +120,7 @@ class PhaseSnapshot:
     row_sets: Mapping[str, str]
     entries: tuple[Entry, ...]
     epsilon: float = Recipe.epsilon
+    test_parts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)  # slots, because a daemon keeps those of every board

@@ -14,7 +14,7 @@ from scoring.inputs.embeddings import Embeddings
 from scoring.kernel import NEUTRAL, Moments, gather, moments
 from scoring.metrics import mean_quality, quality
 from scoring.protocol import Protocol
-from scoring.randomness import fold_seeds, group_numbers
+from scoring.randomness import Splitter, fold_seeds, group_numbers, test_parts
 from scoring.scorecard import Scorecard, TaskScore, machine, peak_memory_bytes, versions
 from scoring.tasks import Task, TaskType
 
@@ -60,7 +60,11 @@ def score_embeddings(
     row_sets = list(_row_sets(tasks))
     units = (_unit(embeddings, scale, sharing, protocol, phase_key) for sharing in row_sets)
     fold_scores = engine.score_all(units, progress=progress)
-    scores = sorted(_task_scores(row_sets, fold_scores, protocol), key=lambda score: score.task)
+    parts = [test_parts(tested(first.row_set, first.groups, protocol, phase_key)) for first, *_ in row_sets]
+    scores = sorted(
+        _task_scores(row_sets, fold_scores, parts, protocol),
+        key=lambda score: score.task,
+    )
     _check_failed_folds(scores, protocol)
     return Scorecard(
         tasks=tuple(scores),
@@ -78,6 +82,17 @@ def training_labels(labels: NDArray[np.float64], kind: TaskType, *, normalize: b
         low, high = labels.min(), labels.max()
         labels = (labels - low) / (high - low)
     return labels.astype(np.float32)
+
+
+def tested(
+    row_set: str, groups: Sequence[str], protocol: Protocol, phase_key: bytes
+) -> list[NDArray[np.int32]]:
+    """Return the rows that each fold of a row set tests; none without groups, because no two folds then test the same ones."""
+    if not groups:
+        return []
+    seeds, _ = fold_seeds(phase_key, row_set, protocol.folds, derivation=protocol.derivation)
+    splitter = Splitter(len(groups), protocol.recipe.test_size, group_numbers(groups))
+    return [splitter.split(seed).test for seed in seeds.tolist()]
 
 
 def _row_sets(tasks: Sequence[Task]) -> Iterator[list[Task]]:
@@ -113,17 +128,24 @@ def _unit(
 
 
 def _task_scores(
-    row_sets: Sequence[list[Task]], fold_scores: Iterable[NDArray[np.float64]], protocol: Protocol
+    row_sets: Sequence[list[Task]],
+    fold_scores: Iterable[NDArray[np.float64]],
+    parts: Sequence[tuple[int, ...]],
+    protocol: Protocol,
 ) -> Iterator[TaskScore]:
     """Summarize each row set as soon as it is scored; its tasks share the time since the previous one."""
     begun = time.perf_counter()
-    for sharing, folds in zip(row_sets, fold_scores, strict=True):
+    for sharing, folds, of_folds in zip(row_sets, fold_scores, parts, strict=True):
         ended = time.perf_counter()
         seconds, begun = (ended - begun) / len(sharing), ended
-        yield from (_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(sharing))
+        yield from (
+            _task_score(task, folds[row], of_folds, protocol, seconds) for row, task in enumerate(sharing)
+        )
 
 
-def _task_score(task: Task, folds: NDArray[np.float64], protocol: Protocol, seconds: float) -> TaskScore:
+def _task_score(
+    task: Task, folds: NDArray[np.float64], parts: tuple[int, ...], protocol: Protocol, seconds: float
+) -> TaskScore:
     summary = quality(folds.tolist(), protocol.recipe.epsilon)
     return TaskScore(
         task=task.name,
@@ -131,6 +153,7 @@ def _task_score(task: Task, folds: NDArray[np.float64], protocol: Protocol, seco
         type=task.type.value,
         row_set=task.row_set,
         folds=tuple(folds.tolist()),
+        test_parts=parts,
         mean=summary.mean,
         std=summary.std,
         q=summary.q,

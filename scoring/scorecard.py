@@ -69,6 +69,7 @@ class TaskScore:
         type: ``"regr"`` or ``"cls"``.
         row_set: SHA-256 (hex) of the sorted ids that the task uses; tasks with equal row sets share splits and seeds.
         folds: K scores, NaN where a fold failed.
+        test_parts: See :func:`scoring.randomness.seeds.test_parts`; empty without groups.
         mean: Mean over the finite folds.
         std: Population standard deviation over the finite folds.
         q: Quality score (paper Eq. 1).
@@ -81,6 +82,7 @@ class TaskScore:
     type: str
     row_set: str
     folds: tuple[float, ...]
+    test_parts: tuple[int, ...]
     mean: float
     std: float
     q: float
@@ -107,7 +109,12 @@ class Scorecard:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Scorecard:
         """Read what :meth:`to_json` wrote."""
-        tasks = (TaskScore(**task | {"folds": folds_from_json(task["folds"])}) for task in document["tasks"])
+        tasks = (
+            TaskScore(
+                **task | {"folds": folds_from_json(task["folds"]), "test_parts": tuple(task["test_parts"])}
+            )
+            for task in document["tasks"]
+        )
         return cls(**{**document, "tasks": tuple(tasks)})
 
 

@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError, model_validator
 
 from leaderboard.exchange.table import TableRanking, rank_table
 from leaderboard.ranking import Comparison, TaskPair, compare
@@ -41,8 +41,15 @@ class TaskResult(BaseModel):
     q_t: list[Score] | None = None
     splits: str | None = None
     labels: str | None = None
+    test_parts: tuple[int, ...] = ()
     metrics: dict[str, dict[str, Any]] = {}
     complexity: dict[str, float | None] = {}
+
+    @model_validator(mode="after")
+    def _one_of_each_fold(self) -> Self:
+        if self.test_parts and len(self.test_parts) != len(self.q_t or ()):
+            raise ValueError("test_parts and q_t differ in length")
+        return self
 
 
 class RunSummary(BaseModel):
@@ -301,6 +308,7 @@ def _pair(task: str, first: TaskResult, second: TaskResult) -> TaskPair:
         first=np.array(first.q_t, np.float64),
         second=np.array(second.q_t, np.float64),
         splits=(first.splits or task, second.splits or task),
+        test_parts=(first.test_parts, second.test_parts),
         paired=None not in (first.splits, first.labels)
         and (first.splits, first.labels) == (second.splits, second.labels),
     )

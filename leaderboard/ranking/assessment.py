@@ -270,7 +270,10 @@ def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[
             )
         columns.append(np.array(scores, np.float64))
     return FoldTable(
-        row_sets=tuple(phase.row_sets[task] for task in tasks), folds=tuple(columns), seed=phase.codename
+        row_sets=tuple(phase.row_sets[task] for task in tasks),
+        folds=tuple(columns),
+        seed=phase.codename,
+        test_parts=phase.test_parts,
     )
 
 

@@ -16,9 +16,15 @@ from numpy.typing import NDArray
 
 from leaderboard.ranking.dynamic_rank import DIGITS, Floats
 from leaderboard.ranking.stability import one_of
-from leaderboard.ranking.uncertainty import counted_draws, draws, studentized
+from leaderboard.ranking.uncertainty import (
+    RowSet,
+    counted_draws,
+    fold_moments,
+    influences,
+    make_row_set,
+    studentized,
+)
 from leaderboard.rules import REPLICATES
-from scoring.metrics import quality_of_moments
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,12 +36,14 @@ class TaskPair:
         second: Fold scores of the second run; also K if they are paired.
         splits: A name for the splits of each run; tasks with equal names share their splits.
         paired: Whether fold k tests the same rows with the same labels in both runs.
+        test_parts: The number of each fold's test part in each run; empty if no two folds have the same one.
     """
 
     first: Floats
     second: Floats
     splits: tuple[str, str]
     paired: bool
+    test_parts: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +102,7 @@ def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPL
     observed, drawn = np.zeros((2, 1)), np.zeros((2, replicates))
     for members in groups.values():
         group = [tasks[place] for place in members]
-        now, then = _group(group, None, epsilon), _group(group, _draws(group[0], replicates), epsilon)
+        now, then = _group(group, 0, epsilon), _group(group, replicates, epsilon)
         for place, value, replicated in zip(members, now[:-1], then[:-1], strict=True):
             differences[place] = _difference(value, replicated, _fewest([tasks[place]]))
         # Groups are drawn independently, so their squared errors add up.
@@ -128,55 +136,54 @@ def _other_tasks(differences: Floats, replicates: int) -> tuple[tuple[int, ...],
     return tuple(np.flatnonzero(left_out != now).tolist()), float((sign(drawn) == now).mean())
 
 
-def _draws(task: TaskPair, replicates: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the folds that each replicate draws from each run, R x K; they are the same if the runs are paired."""
+def _row_sets(task: TaskPair) -> list[RowSet]:
+    """Return the fold scores of both runs as two entries of one row set if they are paired, else as one entry of each of two."""
+    first, second = task.first[None], task.second[None]
+    names = f"first\0{task.splits[0]}", f"second\0{task.splits[1]}"
+    if task.paired:
+        return [make_row_set(names[0], [0], [np.concatenate([first, second])], task.test_parts[0])]
+    return [
+        make_row_set(name, [0], [scores], parts)
+        for name, scores, parts in zip(names, (first, second), task.test_parts, strict=True)
+    ]
 
-    def drawn(name: str, folds: int) -> NDArray[np.intp]:
-        return draws(f"comparison 1\0{name}\0{folds}", folds, replicates)
 
-    first = drawn(f"first\0{task.splits[0]}", len(task.first))
-    return first, first if task.paired else drawn(f"second\0{task.splits[1]}", len(task.second))
+def _group(tasks: Sequence[TaskPair], replicates: int, epsilon: float) -> list[Floats]:
+    """Return R differences and their squared standard errors (2 x R) of tasks on the same splits: of each task, then of their sum.
 
-
-def _group(
-    tasks: Sequence[TaskPair], draws: tuple[NDArray[np.intp], NDArray[np.intp]] | None, epsilon: float
-) -> list[Floats]:
-    """Return R differences and their squared standard errors (2 x R) of tasks on the same splits: of each task, then of their sum."""
-    first, second = draws or (np.arange(len(tasks[0].first))[None], np.arange(len(tasks[0].second))[None])
+    Without replicates, the observed ones (R = 1).
+    """
     sums: list[Floats] = []
     together: list[Floats] = []
+    drawn: list[Floats] = []
     for task in tasks:
-        before, influence = _quality(task.first[first], epsilon)
-        after, other = _quality(task.second[second], epsilon)
-        parts = [other - influence] if task.paired else [influence, other]
-        sums.append(np.stack([after - before, _squared(parts)]))
+        row_sets = _row_sets(task)
+        drawn = drawn or [_counts(row_set, replicates) for row_set in row_sets]
+        moments = [fold_moments(*each) for each in zip(row_sets, drawn, strict=True)]
+        quality = [of.quality(now, epsilon)[..., 0] for of, now in zip(row_sets, moments, strict=True)]
+        influence = [influences(of, now, epsilon) for of, now in zip(row_sets, moments, strict=True)]
+        parts = [influence[0][1] - influence[0][0]] if task.paired else [each[0] for each in influence]
+        sums.append(np.stack([quality[-1][:, -1] - quality[0][:, 0], _squared(parts, drawn)]))
         together = [total + part for total, part in zip(together, parts, strict=True)] if together else parts
-    return [*sums, np.stack([np.sum([value for value, _ in sums], axis=0), _squared(together)])]
+    return [*sums, np.stack([np.sum([value for value, _ in sums], axis=0), _squared(together, drawn)])]
 
 
-def _squared(parts: Sequence[Floats]) -> Floats:
-    return np.asarray(np.sum([np.vecdot(part, part) for part in parts], axis=0))
+def _counts(row_set: RowSet, replicates: int) -> Floats:
+    if not replicates:
+        return np.ones((1, row_set.different))
+    text = f"comparison 1\0{row_set.name}\0{row_set.folds}"
+    return counted_draws(text, row_set.different, replicates).astype(np.float64)
 
 
-def _quality(scores: Floats, epsilon: float) -> tuple[Floats, Floats]:
-    """Return Q of R x K scores, and the influence of each fold on it (see ``uncertainty._squared_error``)."""
-    finite = np.isfinite(scores)
-    number = finite.sum(axis=-1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(finite, scores, 0.0).sum(axis=-1, keepdims=True) / number
-        centered = np.where(finite, scores - mean, 0.0)
-        variance = (centered**2).sum(axis=-1, keepdims=True) / number
-        std = np.sqrt(variance)
-        slope = 100.0 * epsilon / (std + epsilon)
-        bend = np.where(std > 0, 50.0 * epsilon * mean / (std * (std + epsilon) ** 2), 0.0)
-        influence = np.where(finite, slope * centered - bend * (centered**2 - variance), 0.0) / number
-        quality = quality_of_moments(mean, std, epsilon)
-    return quality[..., 0], influence
+def _squared(parts: Sequence[Floats], drawn: Sequence[Floats]) -> Floats:
+    return np.asarray(
+        np.sum([np.vecdot(counts * part, part) for part, counts in zip(parts, drawn, strict=True)], axis=0)
+    )
 
 
 def _fewest(tasks: Sequence[TaskPair]) -> int:
-    """Return the smallest number of finite folds."""
-    return min(int(np.isfinite(run).sum()) for task in tasks for run in (task.first, task.second))
+    """Return the smallest number of test parts with a finite fold."""
+    return min(int(row_set.fewest.min()) for task in tasks for row_set in _row_sets(task))
 
 
 def _difference(observed: Floats, drawn: Floats, fewest: int) -> Difference:

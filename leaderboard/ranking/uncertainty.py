@@ -1,7 +1,8 @@
 """Estimate how far a board depends on the random splits, by a seeded bootstrap over folds.
 
 Fold indices are resampled once per row set. All tasks and entries of a row set share them, because they share the splits; different row
-sets are resampled independently. If a failed fold is drawn, its cell uses the other drawn folds. Each replicate recomputes quality scores,
+sets are resampled independently. Folds with the same test part, which few groups have, say little more than one of them: they are drawn
+together. If a failed fold is drawn, its cell uses the other drawn folds. Each replicate recomputes quality scores,
 weights and ranks with the code of the official ranking.
 
 The bootstrap covers the variation over random splits, and the training noise within them. It does not cover two things. The K training sets
@@ -17,8 +18,8 @@ corrects this.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +54,13 @@ class FoldTable:
         folds: T arrays of P x K scores, NaN where a fold failed; K is the same within a row set.
         seed: Text that, with the row-set hash, seeds the resampling. It is made from the phase, not the scores, so that all boards of a
             phase use the same replicates, and the figures of unchanged teams change only with the weights.
+        test_parts: Row-set hash to the number of each fold's test part; empty or missing if no two folds have the same one.
     """
 
     row_sets: tuple[str, ...]
     folds: tuple[Floats, ...]
     seed: str
+    test_parts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +165,7 @@ def standard_errors(table: FoldTable, epsilon: float) -> Floats:
     """Return the standard error of each cell's quality score over the splits, P x T, from Q's influence function."""
     columns = []
     for name, folds in zip(table.row_sets, table.folds, strict=True):
-        alone = _row_sets(FoldTable(row_sets=(name,), folds=(folds,), seed=table.seed))
+        alone = _row_sets(replace(table, row_sets=(name,), folds=(folds,)))
         columns.append(np.sqrt(_evaluate(alone, None, epsilon, 1)[1][0]))
     return np.stack(columns, axis=1)
 
@@ -197,7 +200,7 @@ def tie_groups(numbered: Sequence[bool], beats: Floats, apart: Sequence[bool]) -
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RowSet:
+class RowSet:
     """The scores of one row set's tasks, centered and rounded to a grid on which sums are exact.
 
     Sums of grid values times small counts need no rounding, so replicates have the same bits in whatever order a linear-algebra library
@@ -206,59 +209,80 @@ class _RowSet:
 
     name: str
     columns: tuple[int, ...]
+    parts: NDArray[np.intp]  # K, the number of each fold's test part, in ascending order
     center: Floats  # P x T
     powers: Floats  # P x 3T x K: squared scores, scores, and 1 for finite folds; 0 for failed ones
     least_variance: Floats  # P x T; a variance up to this is a rounding error
 
     @property
     def folds(self) -> int:
+        """The number K of folds."""
         return int(self.powers.shape[-1])
 
     @property
+    def different(self) -> int:
+        """The number D of test parts."""
+        return int(self.parts[-1]) + 1
+
+    @property
     def fewest(self) -> Floats:
-        """The smallest number of finite folds of each entry's cells, P."""
-        return np.asarray(self.powers[:, 2 * len(self.columns) :].sum(axis=-1).min(axis=-1))
+        """The smallest number of test parts with a finite fold of each entry's cells, P."""
+        finite = self.by_part(self.powers[:, 2 * len(self.columns) :]) > 0
+        return np.asarray(finite.sum(axis=-1).min(axis=-1))
 
     def draw(self, seed: str, replicates: int) -> NDArray[np.uint16]:
-        """Return how often each fold is drawn in each replicate: R x K counts."""
-        return counted_draws(f"bootstrap 1\0{seed}\0{self.name}\0{self.folds}", self.folds, replicates)
+        """Return how often each of the D test parts, with all of its folds, is drawn in each replicate: R x D counts."""
+        text = f"bootstrap 1\0{seed}\0{self.name}\0{self.folds}"
+        return counted_draws(text, self.different, replicates)
+
+    def quality(self, moments: FoldMoments, epsilon: float) -> Floats:
+        """Return Q of each cell, R x P x T."""
+        return quality_of_moments(self.center + moments.shift, np.sqrt(moments.variance), epsilon)
+
+    def by_part(self, values: Floats) -> Floats:
+        """Sum values over the folds of each test part, ... x K to ... x D."""
+        if self.different == self.folds:
+            return values
+        return np.add.reduceat(values, np.flatnonzero(np.diff(self.parts, prepend=-1)), axis=-1)
 
 
-def draws(seed: str, number: int, replicates: int) -> NDArray[np.intp]:
-    """Draw so many times as there are things, R x N places; the text decides what is drawn."""
-    digest = hashlib.sha256(seed.encode()).digest()
+def counted_draws(text: str, number: int, replicates: int) -> NDArray[np.uint16]:
+    """Draw so many times as there are things, and return how often each was drawn, R x N; the text decides what is drawn."""
+    digest = hashlib.sha256(text.encode()).digest()
     # RandomState, because its stream never changes; Generator's may change with NumPy.
     random = np.random.RandomState(np.frombuffer(digest, np.uint32))
-    return random.randint(0, number, size=(replicates, number)).astype(np.intp)
-
-
-def counted_draws(seed: str, number: int, replicates: int) -> NDArray[np.uint16]:
-    """Return how often :func:`draws` draws each of the things, R x N."""
-    places = draws(seed, number, replicates) + number * np.arange(replicates)[:, None]
+    places = random.randint(0, number, size=(replicates, number)) + number * np.arange(replicates)[:, None]
     counts = np.bincount(places.ravel(), minlength=replicates * number)
     return counts.reshape(replicates, number).astype(np.uint16)
 
 
-def _row_sets(table: FoldTable) -> list[_RowSet]:
+def _row_sets(table: FoldTable) -> list[RowSet]:
     columns: dict[str, list[int]] = {}
     for column, name in enumerate(table.row_sets):
         columns.setdefault(name, []).append(column)
     return [
-        _row_set(name, of, [table.folds[column] for column in of]) for name, of in sorted(columns.items())
+        make_row_set(name, of, [table.folds[column] for column in of], table.test_parts.get(name, ()))
+        for name, of in sorted(columns.items())
     ]
 
 
-def _row_set(name: str, columns: Sequence[int], folds: Sequence[Floats]) -> _RowSet:
+def make_row_set(
+    name: str, columns: Sequence[int], folds: Sequence[Floats], test_parts: Sequence[int]
+) -> RowSet:
+    """Arrange the P x K scores of one or more tasks on one row set."""
     scores = np.stack(folds, axis=1)  # P x T x K
+    parts = np.unique(test_parts or range(scores.shape[-1]), return_inverse=True)[1]
+    scores, parts = scores[..., np.argsort(parts, kind="stable")], np.sort(parts)
     finite = np.isfinite(scores)
     number = finite.sum(axis=-1)
     center = np.where(finite, scores, 0.0).sum(axis=-1) / number
     centered = np.where(finite, scores - center[..., None], 0.0)
     first = _on_grid(centered)
     second = _on_grid(first**2)
-    return _RowSet(
+    return RowSet(
         name=name,
         columns=tuple(columns),
+        parts=parts,
         center=center,
         powers=np.concatenate([second, first, finite], axis=1),
         least_variance=LEAST_VARIANCE * second.max(axis=-1),
@@ -273,23 +297,22 @@ def _on_grid(values: Floats) -> Floats:
 
 
 def _evaluate(
-    row_sets: Sequence[_RowSet], drawn: Sequence[NDArray[np.uint16]] | None, epsilon: float, tasks: int
+    row_sets: Sequence[RowSet], drawn: Sequence[NDArray[np.uint16]] | None, epsilon: float, tasks: int
 ) -> tuple[Floats, Floats]:
     """Return quality scores, R x P x T, and squared standard errors of mean Q, R x P; without ``drawn``, the observed ones (R = 1)."""
     entries = len(row_sets[0].center)
     replicates = 1 if drawn is None else len(drawn[0])
     quality, squared_error = np.empty((replicates, entries, tasks)), np.zeros((replicates, entries))
     for position, row_set in enumerate(row_sets):
-        counts = np.ones((1, row_set.folds)) if drawn is None else drawn[position].astype(np.float64)
-        moments = _moments(row_set, counts)
-        mean, std = row_set.center + moments.shift, np.sqrt(moments.variance)
-        quality[..., list(row_set.columns)] = quality_of_moments(mean, std, epsilon)
+        counts = np.ones((1, row_set.different)) if drawn is None else drawn[position].astype(np.float64)
+        moments = fold_moments(row_set, counts)
+        quality[..., list(row_set.columns)] = row_set.quality(moments, epsilon)
         squared_error += _squared_error(row_set, counts, moments, epsilon) / tasks**2
     return quality, squared_error
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Moments:
+class FoldMoments:
     """Number, mean (of centered scores) and population variance of each cell's drawn finite folds, R x P x T."""
 
     number: Floats
@@ -297,9 +320,14 @@ class _Moments:
     variance: Floats
 
 
-def _moments(row_set: _RowSet, counts: Floats) -> _Moments:
-    """Return the moments over drawn folds; if all drawn folds of a cell have failed, it keeps its observed moments in that replicate."""
-    totals = np.matmul(counts, row_set.powers.transpose(0, 2, 1)).transpose(1, 0, 2)  # R x P x 3T
+def fold_moments(row_set: RowSet, counts: Floats) -> FoldMoments:
+    """Return the moments over drawn folds, from R x D counts of test parts.
+
+    If all drawn folds of a cell have failed, it keeps its observed moments in that replicate.
+    """
+    totals = np.matmul(counts[:, row_set.parts], row_set.powers.transpose(0, 2, 1)).transpose(
+        1, 0, 2
+    )  # R x P x 3T
     second, first, number = np.split(totals, 3, axis=-1)
     lost = number == 0
     number[lost] = 1
@@ -309,18 +337,18 @@ def _moments(row_set: _RowSet, counts: Floats) -> _Moments:
     if lost.any():
         squares, _, finite = np.split(row_set.powers.sum(axis=-1), 3, axis=-1)
         variance = np.where(lost, squares / finite, variance)
-    return _Moments(number=number, shift=shift, variance=variance)
+    return FoldMoments(number=number, shift=shift, variance=variance)
 
 
-def _squared_error(row_set: _RowSet, counts: Floats, moments: _Moments, epsilon: float) -> Floats:
-    """Return the squared standard error of the row set's sum of Q, R x P, from Q's influence function.
+def influences(row_set: RowSet, moments: FoldMoments, epsilon: float, entries: slice = slice(None)) -> Floats:
+    """Return how far each draw of a test part moves the sum of Q over the row set's tasks, P x R x D.
 
     With x a fold's score minus the mean, v the variance and s its root, a fold moves Q by slope * x - bend * (x**2 - v), where slope = 100
-    e / (s + e) and bend = 50 e * mean / (s (s + e)**2). Tasks on one row set are summed within each fold first, so that their correlation
-    counts.
+    e / (s + e) and bend = 50 e * mean / (s (s + e)**2). Tasks on one row set are summed within each fold first, and folds within each test
+    part, so that their correlation counts.
     """
-    number, shift, variance = moments.number, moments.shift, moments.variance
-    mean, std = row_set.center + shift, np.sqrt(variance)
+    number, shift, variance = (part[:, entries] for part in (moments.number, moments.shift, moments.variance))
+    mean, std = row_set.center[entries] + shift, np.sqrt(variance)
     slope = 100.0 * epsilon / (std + epsilon)
     bend = np.divide(50.0 * epsilon * mean, std * (std + epsilon) ** 2, out=np.zeros_like(std), where=std > 0)
     # As a polynomial of the centered scores: bent * x**2 + sloped * x + constant, each over the number of folds.
@@ -328,18 +356,22 @@ def _squared_error(row_set: _RowSet, counts: Floats, moments: _Moments, epsilon:
     sloped = (slope + 2.0 * bend * shift) / number
     constant = (-slope * shift - bend * shift**2 + bend * variance) / number
     coefficients = np.concatenate([bent, sloped, constant], axis=-1).transpose(1, 0, 2)  # P x R x 3T
-    roots = np.sqrt(counts)
-    entries = len(row_set.center)
+    return row_set.by_part(np.matmul(coefficients, row_set.powers[entries]))
+
+
+def _squared_error(row_set: RowSet, counts: Floats, moments: FoldMoments, epsilon: float) -> Floats:
+    """Return the squared standard error of the row set's sum of Q, R x P."""
+    roots, entries = np.sqrt(counts), len(row_set.center)
     errors = np.empty((len(counts), entries))
     for start in range(0, entries, GROUP):
         some = slice(start, start + GROUP)
-        influence = np.matmul(coefficients[some], row_set.powers[some])  # P x R x K
+        influence = influences(row_set, moments, epsilon, some)
         influence *= roots
         errors[:, some] = np.vecdot(influence, influence).T
     return errors
 
 
-def _chunks(replicates: int, row_sets: Sequence[_RowSet]) -> Iterator[slice]:
+def _chunks(replicates: int, row_sets: Sequence[RowSet]) -> Iterator[slice]:
     widest = max(row_set.folds * 3 * len(row_set.columns) for row_set in row_sets)
     size = min(CHUNK, max(10, SERIAL_PRODUCT // widest))
     for start in range(0, replicates, size):

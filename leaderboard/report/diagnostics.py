@@ -173,6 +173,7 @@ def _error_of_mean(phase: PhaseSnapshot, entry: Entry, tasks: Sequence[str]) -> 
         row_sets=tuple(phase.row_sets[task] for task in tasks),
         folds=tuple(np.array([entry.scores[task]], np.float64) for task in tasks),
         seed=phase.codename,
+        test_parts=phase.test_parts,
     )
     return float(np.sqrt((standard_errors(table, phase.epsilon) ** 2).sum()) / len(tasks))
 

@@ -15,7 +15,7 @@ import pandas as pd
 from scoring.errors import WrongValue, needs_extra
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.results import as_json, store_probes, summary_document, task_document, write_results
-from scoring.neuco_bench.run import RunReport, TaskReport
+from scoring.neuco_bench.run import RunReport
 
 FEWEST_FOLDS = 5  # for an interval
 
@@ -58,7 +58,7 @@ class Result:
             }
             for task in self.report.tasks
             for scores in [[fold.score for fold in task.folds]]
-            for low, high in [interval(_of_test_parts(task))]
+            for low, high in [interval(_once(scores, task.test_parts))]
         }
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("task")
 
@@ -111,12 +111,12 @@ class Result:
         return title, table, remarks + [f"Warning: {warning}" for warning in self.report.warnings]
 
 
-def _of_test_parts(task: TaskReport) -> list[float]:
+def _once(scores: list[float], test_parts: tuple[int, ...]) -> list[float]:
     """Return the mean score of the folds with each test part."""
-    parts: dict[bytes, list[float]] = {}
-    for fold in task.folds:
-        parts.setdefault(fold.test.tobytes(), []).append(fold.score)
-    return [float(np.mean(scores)) for scores in parts.values()]
+    parts: dict[int, list[float]] = {}
+    for part, score in zip(test_parts or range(len(scores)), scores, strict=True):
+        parts.setdefault(part, []).append(score)
+    return [float(np.mean(of)) for of in parts.values()]
 
 
 def interval(scores: list[float]) -> tuple[float, float]:

@@ -119,7 +119,8 @@ def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, A
     """Return a task's result: NeuCo-Bench's keys first, with its spelling of ``hyperparamaters``, then ours; numbers may be NaN.
 
     ``q_t`` has the scores of all folds, if the configuration asks for them. It comes with two hashes that show which runs may be compared
-    fold by fold: ``splits``, of the rows that each fold tests, and ``labels``, of the labels of all rows.
+    fold by fold: ``splits``, of the rows that each fold tests, and ``labels``, of the labels of all rows. If folds
+    test the same rows, as they do with few groups, ``test_parts`` numbers these for each fold.
     """
     scores: dict[str, Any] = {}
     if settings.output_fold_results:
@@ -127,6 +128,7 @@ def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, A
             "q_t": [fold.score for fold in task.folds],
             "splits": _digest(len(task.data.rows), *(fold.test for fold in task.folds)),
             "labels": _digest(len(task.data.rows), np.asarray(task.data.targets)),
+            **({"test_parts": task.test_parts} if task.test_parts else {}),
         }
     document: dict[str, Any] = {
         "q_stat": task.quality.q,

@@ -23,7 +23,7 @@ from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings
 from scoring.printable import count_of, name_some
 from scoring.probes.measures import measures
 from scoring.probes.probe import TEST_SIZE, FoldResult, ProbeInput, make_probe
-from scoring.randomness import group_numbers
+from scoring.randomness import group_numbers, test_parts
 from scoring.tasks import MINIMUM_ROWS, TaskType, check_sizes
 from scoring.tasks.packages import TaskPackage
 from scoring.training_length import TrainingLength, training_length
@@ -66,6 +66,11 @@ class TaskReport:
     complexity: Complexity
     seconds: float
     length: TrainingLength | None = None
+
+    @property
+    def test_parts(self) -> tuple[int, ...]:
+        """The number of each fold's test part; empty if no two folds have the same one."""
+        return test_parts(fold.test for fold in self.folds)
 
     @property
     def trained_enough(self) -> bool:
@@ -445,7 +450,7 @@ def _few_groups(report: TaskReport) -> Iterator[str]:
     """Warn of groups that are too few for different folds."""
     groups = 0 if report.data.groups is None else int(report.data.groups.max()) + 1
     if 0 < groups < 2 / TEST_SIZE:
-        different = len({fold.test.tobytes() for fold in report.folds})
+        different = len({*report.test_parts}) or len(report.folds)
         yield (
             f"{report.data.name}: there are only {groups} groups, so {count_of(len(report.folds), 'fold')} have"
             f" {count_of(different, 'different test part')}."

@@ -11,6 +11,7 @@ from scoring.randomness.seeds import (
     held_out,
     phase_key,
     secret_commitment,
+    test_parts,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "held_out",
     "phase_key",
     "secret_commitment",
+    "test_parts",
 ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,6 +151,13 @@ def _test_groups(drawn: Sequence[int], sizes: Sequence[int], wanted: float) -> l
             chosen.append(group)
             rows += sizes[group]
     return chosen or [min(drawn, key=lambda group: sizes[group])]
+
+
+def test_parts(tests: Iterable[NDArray[np.int32]]) -> tuple[int, ...]:
+    """Number the test parts of folds, from 0 in the order of the first fold with each; empty if no two folds have the same one."""
+    number: dict[bytes, int] = {}
+    parts = tuple(number.setdefault(np.sort(test).tobytes(), len(number)) for test in tests)
+    return parts if len(number) < len(parts) else ()
 
 
 def group_numbers(names: Sequence[str]) -> NDArray[np.int32]:

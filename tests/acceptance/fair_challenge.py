@@ -50,7 +50,7 @@ class _Grouped(Harness):
         super()._write_challenge()
         for path in (self.folder / "tasks" / "dev").iterdir():
             header, *lines = path.read_text().splitlines()
-            grouped = (f"{line},tile {number // 4}" for number, line in enumerate(lines))
+            grouped = (f"{line},tile {number // 8}" for number, line in enumerate(lines))
             path.write_text("\n".join([f"{header},group", *grouped]) + "\n")
 
 

@@ -136,6 +136,7 @@ class Organizers:
                 for task in card.tasks:
                     event.fields["cells"][task.task] |= {
                         "version": task.version,
+                        "test_parts": list(task.test_parts),
                         "folds": folds_to_json(task.folds),
                     }
 

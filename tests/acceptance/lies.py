@@ -18,10 +18,12 @@ import pandas as pd
 
 from leaderboard import Board
 from leaderboard.snapshot import RowStability
+from scoring.evaluate import tested
 from scoring.inputs.tables import LabelRow
 from scoring.metrics import mean_quality, quality, shown
+from scoring.randomness import test_parts
 from scoring.scorecard import folds_from_json
-from scoring.tasks import TaskType, make_task
+from scoring.tasks import Task, TaskType, make_task
 from tests.acceptance.fair_challenge import BASELINE, REVEAL
 from tests.acceptance.liar import EVERY, Story, Told
 from tests.worker.harness.harness import IDS
@@ -161,7 +163,7 @@ def _set_folds(change: Callable[[list[Any]], list[Any]]) -> Tell:
 def _one_fold(story: Story) -> None:
     for event in story.of(events.SCORE):
         for cell in event.fields["cells"].values():
-            cell["folds"] = cell["folds"][:1]
+            cell["folds"], cell["test_parts"] = cell["folds"][:1], []
 
 
 def _equal_content(story: Story) -> None:
@@ -220,6 +222,12 @@ def _twice_registered(story: Story) -> None:
 def _other_rows(story: Story) -> None:
     for event in story.of(events.SCORE):
         event.fields["cells"]["alpha"]["row_set"] = "ab" * 32
+
+
+def _different_parts(story: Story) -> None:
+    for event in story.of(events.SCORE):
+        for cell in event.fields["cells"].values():
+            cell["test_parts"] = []
 
 
 def _half_open(story: Story) -> None:
@@ -359,7 +367,8 @@ def _regrouped(group: Callable[[int, str], str]) -> Callable[[Story], dict[str, 
 
 def regroup_from_the_start(story: Story) -> None:
     """Give samples other groups, and commit to these, as if the scores had been made with them."""
-    versions, row_sets = {}, {}
+    versions: dict[str, str] = {}
+    tasks: dict[str, Task] = {}
     tables = _regrouped(lambda row, _: f"tile {row % 12}")(story)
     manifests_of_dev = story.reveals["dev"]["manifests"].values()
     grouped = {task["version"] for manifest in manifests_of_dev for task in manifest["tasks"]}
@@ -371,7 +380,7 @@ def regroup_from_the_start(story: Story) -> None:
                 made = make_task(
                     task["identifier"], TaskType(task["type"]), rows, frozenset(IDS), source="a lie"
                 )
-                versions[task["version"]], row_sets[made.version] = made.version, made.row_set
+                versions[task["version"]], tasks[made.version] = made.version, made
                 task["version"], task["labels"] = (
                     made.version,
                     manifests.labels_hash(rows, bytes.fromhex(task["salt"])),
@@ -379,9 +388,12 @@ def regroup_from_the_start(story: Story) -> None:
 
     story.recommit(change)
     _rename_versions(story, versions)
+    protocol, key = story.records["dev"].protocol, bytes.fromhex(story.reveals["dev"]["key"])
     for event in story.of(events.SCORE):
         for cell in event.fields["cells"].values():
-            cell["row_set"] = row_sets.get(cell["version"], cell["row_set"])
+            made = tasks[cell["version"]]
+            tests = tested(made.row_set, made.groups, protocol, key)
+            cell |= {"row_set": made.row_set, "test_parts": list(test_parts(tests))}
 
 
 def _rename_versions(story: Story, others: dict[str, str]) -> None:
@@ -506,6 +518,7 @@ LIES: dict[str, Lie] = {
     "another file in its place": Lie(_other_fact(file="ab" * 32), "dev: facts"),
     "one submission as two": Lie(_twice_registered, "dev: facts"),
     "other rows of a task": Lie(_other_rows, "dev: facts"),
+    "equal folds as if they differed": Lie(_different_parts, "dev: facts"),
     "an event of a public entry that stays closed": Lie(_half_open, "dev: facts"),
     "a score whose submission is closed": Lie(
         lambda story: setattr(_facts(story, "C"), "whole", False), "dev: facts"
@@ -517,7 +530,7 @@ LIES: dict[str, Lie] = {
         lambda story: (
             score(story, "C")
             .fields["cells"]
-            .update(zeta={"version": "00" * 32, "row_set": "00" * 32, "folds": [0.5]})
+            .update(zeta={"version": "00" * 32, "row_set": "00" * 32, "test_parts": [], "folds": [0.5]})
         ),
         "dev: scores",
     ),

@@ -222,19 +222,28 @@ class Replicates:
 
 
 def resampled(
-    folds: Sequence[np.ndarray], row_sets: Sequence[str], phase: str, *, number: int, **rule: Any
+    folds: Sequence[np.ndarray],
+    row_sets: Sequence[str],
+    phase: str,
+    parts: Mapping[str, Sequence[int]],
+    *,
+    number: int,
+    **rule: Any,
 ) -> Replicates:
     """Draw the folds of T tasks, P x K each, and compute everything again."""
     draws = {
-        name: drawn_folds(phase, name, of.shape[1], number) for name, of in zip(row_sets, folds, strict=True)
+        name: drawn_folds(phase, name, parts.get(name, range(of.shape[1])), number)
+        for name, of in zip(row_sets, folds, strict=True)
     }
     results = []
     for replicate in range(number + 1):
         table, influences = [], {}
         for name, of in zip(row_sets, folds, strict=True):
-            cells = [influence(cell, draws[name][replicate]) for cell in of]
+            drawn, draw = draws[name][replicate]
+            cells = [influence(cell, drawn) for cell in of]
             table.append([q for q, _ in cells])
-            influences[name] = influences.get(name, 0) + np.array([values for _, values in cells])
+            of_draws = [np.bincount(draw, values) for _, values in cells]
+            influences[name] = influences.get(name, 0) + np.array(of_draws)
         quality_scores = np.array(table).T
         squares = sum((values**2).sum(axis=1) for values in influences.values())
         compared = quality_scores.round(6) if replicate else quality_scores
@@ -251,11 +260,22 @@ def resampled(
     return Replicates(*(np.array(part) for part in zip(*results, strict=True)))
 
 
-def drawn_folds(phase: str, row_set: str, folds: int, number: int) -> np.ndarray:
-    """Return the folds that each replicate draws, after a row with each fold once."""
-    digest = hashlib.sha256("\0".join(["bootstrap 1", phase, row_set, str(folds)]).encode()).digest()
+def drawn_folds(
+    phase: str, row_set: str, parts: Sequence[int], number: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the folds that each replicate draws, with the draw of each, after each fold once."""
+    digest = hashlib.sha256("\0".join(["bootstrap 1", phase, row_set, str(len(parts))]).encode()).digest()
     generator = np.random.RandomState(np.frombuffer(digest, "<u4"))
-    return np.vstack([np.arange(folds), generator.randint(0, folds, (number, folds))])
+    different = list(dict.fromkeys(parts))
+    having = [np.flatnonzero(np.array(parts) == part) for part in different]
+    rows = [np.arange(len(having)), *generator.randint(0, len(having), (number, len(having)))]
+    return [
+        (
+            np.concatenate([having[part] for part in row]),
+            np.repeat(np.arange(len(row)), [len(having[part]) for part in row]),
+        )
+        for row in rows
+    ]
 
 
 def influence(cell: np.ndarray, draw: np.ndarray) -> tuple[float, np.ndarray]:
@@ -416,12 +436,20 @@ def check_board(snapshot: PhaseSnapshot, board: Board, before: Board | None = No
         folds,
         [snapshot.row_sets[task] for task in tasks],
         snapshot.codename,
+        snapshot.test_parts,
         number=rules.replicates,
         weigh=weigh,
         numbered=numbered,
         ghost=rules.ghost_task,
     )
-    fewest = np.min([np.isfinite(of_task).sum(axis=1) for of_task in folds], axis=0)
+    parts = [snapshot.test_parts.get(snapshot.row_sets[task], range(folds[0].shape[1])) for task in tasks]
+    fewest = np.min(
+        [
+            [len({part for part, score in zip(of, row, strict=True) if np.isfinite(score)}) for row in scores]
+            for scores, of in zip(folds, parts, strict=True)
+        ],
+        axis=0,
+    )
     check_bootstrap(board, figures, drawn, numbered, fewest)
     stability = [row.stability for row in figures.rows]
     if len(tasks) < 2 or numbered.sum() < 2:
@@ -539,7 +567,7 @@ def scores_by_hand(matrix: np.ndarray, labels: np.ndarray) -> list[float]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_boards_with_ties_failed_folds_and_rows_out_of_competition(seed: int) -> None:
-    """Scores of few different values, entries that are equal, folds that failed, and the rules about weights change no formula."""
+    """Few different values, equal entries and test parts, failed folds and the rules about weights change no formula."""
     random = np.random.RandomState(seed)
     number = int(random.randint(2, 9))
     tasks = {f"task {place}": f"rows {place // 2}" for place in range((5, 1, 4, 2, 8, 3)[seed])}
@@ -563,7 +591,10 @@ def test_boards_with_ties_failed_folds_and_rows_out_of_competition(seed: int) ->
         replicates=200,
     )
     entries.append(replace(entries[1], submission=8, team_key=6, submitted_at=START + timedelta(hours=8)))
-    snapshot = PhaseSnapshot(codename="dev", rules=rules, row_sets=tasks, entries=tuple(entries))
+    parts = {"rows 0": tuple(place % (number // 2) for place in range(number))} if seed % 2 else {}
+    snapshot = PhaseSnapshot(
+        codename="dev", rules=rules, row_sets=tasks, entries=tuple(entries), test_parts=parts
+    )
     earlier = replace(snapshot, entries=tuple(entries[1:7]))
     before = next_board(earlier, (), at=START + timedelta(days=1))
     assert before is not None

@@ -264,6 +264,7 @@ def _happened(
         task.name: {
             "version": task.version,
             "row_set": task.row_set,
+            "test_parts": [],
             "folds": folds[task.name],
         }
         for task in record.tasks

@@ -10,9 +10,9 @@ import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PlainSerializer, PlainValidator
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from leaderboard import StatedRules
 from leaderboard.documents import Document, Number
@@ -101,11 +101,18 @@ class SubmissionEvent(SubmissionFacts, ClosedEvent):
 
 
 class Cell(Document):
-    """The scores of a submission on one task: K fold scores, NaN for a failed fold."""
+    """The scores of a submission on one task: K fold scores, NaN for a failed fold; if test parts repeat, the number of each fold's one."""
 
     version: Hash
     row_set: Hash
+    test_parts: Annotated[tuple[Number, ...], Field(strict=False)]
     folds: Folds
+
+    @model_validator(mode="after")
+    def _one_of_each_fold(self) -> Self:
+        if len(self.test_parts) not in (0, len(self.folds)):
+            raise ValueError("test_parts and folds differ in length")
+        return self
 
 
 class ScoreEvent(ClosedEvent):

@@ -113,7 +113,12 @@ def register_score(
         content=cells[0].content_hash,
         protocol=protocol,
         cells={
-            cell.task: events.Cell(version=cell.version, row_set=cell.row_set, folds=cell.folds)
+            cell.task: events.Cell(
+                version=cell.version,
+                row_set=cell.row_set,
+                test_parts=tuple(cell.test_parts),
+                folds=cell.folds,
+            )
             for cell in cells
         },
         q_mean=None,

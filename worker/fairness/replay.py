@@ -247,11 +247,13 @@ class PhaseReplay:
             if entry is not None:
                 entries.append(entry)
                 newest = score
+        cells = newest.cells if newest else {}
         return PhaseSnapshot(
             codename=self.name,
             rules=decided.rules,
             epsilon=decided.epsilon,
-            row_sets={task: cell.row_set for task, cell in newest.cells.items()} if newest else {},
+            row_sets={task: cell.row_set for task, cell in cells.items()},
+            test_parts={cell.row_set: cell.test_parts for cell in cells.values()},
             entries=tuple(entries),
         )
 

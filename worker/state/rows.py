@@ -153,6 +153,7 @@ class CellRow:
     protocol_hash: Hash = field(metadata=KEY)
     phase: Name
     row_set: Hash
+    test_parts: Annotated[list[int], sa.JSON()]
     folds: Annotated[list[float | None], sa.JSON()]  # null for a failed fold, which JSON has no NaN for
     q: float | None
     provenance: Annotated[dict[str, Any], sa.JSON()]  # versions and machine with which it was scored

@@ -145,6 +145,7 @@ class Cells(Tables):
                     task=score.task,
                     version=score.version,
                     row_set=score.row_set,
+                    test_parts=list(score.test_parts),
                     folds=folds_to_json(score.folds),
                     q=score.q,
                     content_hash=content_hash,

@@ -18,9 +18,11 @@ import numpy as np
 
 from leaderboard.rendering import display_name
 from scoring.engines import TOLERANCE
+from scoring.evaluate import tested
 from scoring.inputs.tables import LabelRow
 from scoring.printable import all_of, count_of, name_some
 from scoring.protocol import row_set_hash
+from scoring.randomness import test_parts
 from scoring.tasks import TaskType
 from worker.fairness.decisions import minute
 from worker.fairness.events import ScoreEvent
@@ -64,7 +66,7 @@ def belong(phase: RevealedPhase) -> Verdict:
                         first_values.setdefault(name, value) == value,
                         f"the {name} of {who} changed on {minute(facts.at)}; it never can",
                     )
-    rows = _committed_rows(phase)
+    rows, parts = _committed_rows(phase), _committed_parts(phase)
     for score in _scores(phase):
         _check_owner(phase, score)
         _check_shown(phase, score)
@@ -72,6 +74,10 @@ def belong(phase: RevealedPhase) -> Verdict:
             require(
                 rows.setdefault(cell.version, cell.row_set) == cell.row_set,
                 f"submission {score.submission} was scored on other rows than those of task {task}",
+            )
+            require(
+                parts.setdefault((cell.version, score.protocol), cell.test_parts) == cell.test_parts,
+                f"folds of submission {score.submission} are registered as equal that differ in task {task}, or the other way round",
             )
     if not phase.replay.submissions:
         return consistent("no submission is open")
@@ -147,9 +153,29 @@ def _committed_rows(phase: RevealedPhase) -> dict[str, str]:
     }
 
 
+def _committed_parts(phase: RevealedPhase) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Return which folds have equal test parts, by the version of their task and the protocol; they are resampled together."""
+    return {
+        (task.version, promise.protocol.hash): test_parts(
+            tested(
+                _row_set(phase.labels[task.file]),
+                _groups(phase.labels[task.file]),
+                promise.protocol,
+                promise.splits_key(phase.key),
+            )
+        )
+        for promise in phase.promises
+        for task in phase.manifest.tasks
+        if task.file in phase.labels
+    }
+
+
 def _row_set(rows: Sequence[LabelRow]) -> str:
-    ids, groups = tuple(row.identifier for row in rows), tuple(row.group for row in rows if row.group)
-    return row_set_hash(ids, groups)
+    return row_set_hash(tuple(row.identifier for row in rows), _groups(rows))
+
+
+def _groups(rows: Sequence[LabelRow]) -> tuple[str, ...]:
+    return tuple(row.group for row in rows if row.group)
 
 
 def scores(phase: RevealedPhase) -> Verdict:

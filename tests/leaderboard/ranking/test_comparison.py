@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,27 @@ def test_a_run_compared_with_itself_has_no_difference() -> None:
     assert compare([pair(run, run)], epsilon=EPSILON).overall.interval == (0.0, 0.0)
     low, high = compare([pair(run, run, paired=False)], epsilon=EPSILON).overall.interval or (0.0, 0.0)
     assert low < 0 < high
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_folds_with_the_same_test_part_count_once(paired: bool) -> None:
+    """The interval is about as wide as that of a mean score for each part, not as narrow as that of so many independent folds."""
+    random = np.random.default_rng(2)
+    runs = 0.7 + 0.02 * random.standard_normal((2, FOLDS // 4))
+    parts = tuple(range(FOLDS // 4)) * 4
+    every = np.tile(runs, 4) + 0.001 * random.standard_normal((2, FOLDS))
+
+    def width(first: np.ndarray, second: np.ndarray, test_parts: tuple[int, ...] = ()) -> float:
+        task = replace(pair(first, second, paired=paired), test_parts=(test_parts, test_parts))
+        low, high = compare([task], epsilon=EPSILON).overall.interval or (0.0, 0.0)
+        return high - low
+
+    assert width(*every, parts) == pytest.approx(width(*runs), rel=0.2)
+    assert width(*every) < 0.6 * width(*every, parts)
+    assert (
+        compare([replace(pair(*every), test_parts=((0,) * FOLDS,) * 2)], epsilon=EPSILON).overall.interval
+        is None
+    )
 
 
 def test_another_run_may_be_ahead_with_other_tasks() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leaderboard.ranking.dynamic_rank import rank
 from leaderboard.ranking.stability import stability_sentence, task_stability
-from leaderboard.ranking.uncertainty import draws
+from leaderboard.ranking.uncertainty import counted_draws
 from leaderboard.snapshot import RowStability
 from tests.leaderboard.ranking.test_ranking import tables
 
@@ -75,8 +75,8 @@ def test_every_choice_of_tasks_is_ranked_like_a_board(table: np.ndarray, data: s
     for task in range(tasks):
         others = rank(np.delete(table, task, axis=1), **facts)
         assert [row.without[str(task)] for row in made] == list(others.ranks)
-    drawn = draws(f"task bootstrap 1\0dev\0{tasks}", tasks, 100)
-    boards = [rank(table[:, choice], **facts) for choice in drawn]
+    drawn = counted_draws(f"task bootstrap 1\0dev\0{tasks}", tasks, 100)
+    boards = [rank(np.repeat(table, counts, axis=1), **facts) for counts in drawn]
     assert [row.p_first for row in made] == [
         np.mean([board.ranks[row] == 1 for board in boards]) for row in range(rows)
     ]

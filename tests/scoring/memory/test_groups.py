@@ -83,6 +83,11 @@ def test_few_groups_are_told_and_equal_folds_count_once() -> None:
     assert len(values) == 5
     half = 2.776445 * values.std(ddof=1) / 5**0.5  # Student's t with 4 degrees of freedom
     assert frame.loc["label", "high"] == pytest.approx(values.mean() + half, rel=5e-3)
+    parts = result.to_dict()["tasks"]["label"]["test_parts"]
+    assert (
+        len({*zip(parts, (fold.test.tobytes() for fold in result.report.tasks[0].folds), strict=True)}) == 5
+    )
+    assert "test_parts" not in EXPECTED.to_dict()["tasks"]["label"]  # of many groups
 
 
 @pytest.mark.parametrize(

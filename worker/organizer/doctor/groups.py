@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from scoring.errors import ParticipantError
+from scoring.evaluate import tested
 from scoring.inputs.tables import read_submission
 from scoring.metrics import mean_quality
 from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
-from scoring.randomness import Splitter, fold_seeds, group_numbers
+from scoring.randomness import test_parts
 from scoring.tasks import Task, TaskType
 from worker.challenge.files import read_phase, read_secret
 from worker.challenge.setups import PhaseSetup
@@ -50,15 +51,13 @@ def _divided(setup: PhaseSetup, sharing: Sequence[Task]) -> Iterator[Finding]:
     protocol, first, total = setup.record.protocol, sharing[0], len(sharing[0].ids)
     test_size = protocol.recipe.test_size
     sizes = sorted(Counter(first.groups).values())
-    seeds, _ = fold_seeds(setup.key, first.row_set, protocol.folds, derivation=protocol.derivation)
-    splitter = Splitter(total, test_size, group_numbers(first.groups))
-    tests = [splitter.split(seed).test for seed in seeds.tolist()]
-    different, tested = len({test.tobytes() for test in tests}), [len(test) for test in tests]
+    tests = tested(first.row_set, first.groups, protocol, setup.key)
+    different, numbers = len({*test_parts(tests)}) or len(tests), [len(test) for test in tests]
     begin = f"Phase {setup.record.codename}, {name_some([task.name for task in sharing], SHOWN)}"
     parts = count_of(different, "different test part")
     yield note(
         f"{begin}: {len(sizes):,} groups of {total:,} samples, the largest with {sizes[-1]:,}; {count_of(len(tests), 'fold')} with {parts}"
-        f" of {min(tested):,} to {max(tested):,} samples."
+        f" of {min(numbers):,} to {max(numbers):,} samples."
     )
     if len(sizes) < 2 / test_size:
         yield warn(

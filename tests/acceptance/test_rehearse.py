@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,13 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import yaml
 
 from leaderboard import Rounding
+from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import ROOT, clean_environment
 from tests.worker.organizer.doctor_faults import PHASES, ROWS, label_rows, public_ids, write_healthy
 from worker.cli import guarded
+from worker.cli.rehearse import show_rehearsal
+from worker.cli.terminal import Console
 from worker.organizer.rehearsal.entries import Entry, csv_of
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
@@ -54,6 +59,7 @@ def challenge(tmp_path: Path) -> Path:
     document["phases"]["dev"] |= {"selection": "ladder", "ladder_step": 0.001}
     document["phases"]["eval"] |= {"shown": "at_end"}
     path = tmp_path / "challenge.yaml"
+    document["phases"]["eval"] |= {"eligible_if_scored_in": "dev"}
     path.write_text(yaml.safe_dump(document))
     return path
 
@@ -76,6 +82,7 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
 ) -> None:
     """Splits are drawn, own files ranked, a malformed file refused and a private one kept off the board; the challenge folder is unchanged.
 
+    The first files of both phases come from one team, which eval ranks because it has a score in dev.
     The files of the rehearsal are kept in the folder given with ``--keep``. A file of the organizer that is refused is a problem, and the
     exit status is 1.
     """
@@ -114,7 +121,7 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
         assert "NaN" in outcomes["a malformed file"]["message"]
         assert outcomes[mine]["q_mean"] > outcomes["random embeddings"]["q_mean"]
         assert [(row["team"], row["rank"]) for row in phase["board"]] == [
-            (f"Rehearsal: {mine}", 1),
+            ("Rehearsal: yours", 1),
             ("Rehearsal: random", 2),
         ]
     *drawn, verdict = document["verified"]
@@ -155,15 +162,20 @@ PRIVATE = replace(GOOD, entry=Entry(team="C", method="a private file", public=Fa
 OWN = replace(GOOD, entry=Entry(team="P", method="mine.csv"), q_mean=1.0)
 
 
-def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",)) -> Rehearsal:
-    """Make a rehearsal of one phase, by default one without faults."""
+def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), group: int = 1) -> Rehearsal:
+    """Make a rehearsal of one phase, by default one without faults; random numbers are in group 2, and all others in the given one."""
+    methods = {"A": (ENTRY.method, 2)}
     phase = PhaseReport(
         codename="dev",
         folds=2,
         configured_folds=4,
         rounding=Rounding(),
         submissions=submissions or (GOOD, REFUSED, PRIVATE),
-        entries=tuple({"team": team, "rank": 1, "q_mean": 1.0} for team in board),
+        entries=tuple(
+            {"team": team, "rank": 1, "q_mean": 1.0, "rank_by_mean": 1, "method": method, "group": number}
+            for team in board
+            for method, number in [methods.get(team, ("mine.csv", group))]
+        ),
     )
     return Rehearsal(
         phases=(phase,),
@@ -182,11 +194,45 @@ def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",)) -
         (report(board=("A", "C")), "does not belong"),
         (report(board=("A", "B")), "does not belong"),
         (replace(report(), drawn_by="none"), "could have tried many and kept one"),
-        (report(GOOD, OWN, board=("A", "P")), "no better than random"),
+        (
+            report(GOOD, OWN, board=("P", "A"), group=2),
+            "Not clearly better than random numbers: mine.csv in phase dev.",
+        ),
     ],
 )
 def test_each_deviation_is_reported(rehearsal: Rehearsal, words: str) -> None:
     """Every deviation from the expected result is described; what is only unusual, such as a file no better than noise, is a remark."""
     assert [sentence for sentence in (*rehearsal.faults, *rehearsal.remarks) if words in sentence]
     assert report().faults == report().remarks == ()
-    assert report(GOOD, replace(OWN, q_mean=9.0), board=("A", "P")).remarks == ()
+    assert report(GOOD, OWN, board=("P", "A")).remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("group", "verdict"), [(1, "Everything worked as it should"), (2, "not clearly better than random")]
+)
+def test_the_last_line_says_whether_the_files_are_better_than_random(
+    group: int, verdict: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An organizer who mixed up labels must not read as the last thing that all is well."""
+    show_rehearsal(Console(soft_wrap=True), report(GOOD, OWN, board=("P", "A"), group=group))
+    assert verdict in capsys.readouterr().out.strip().splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_a_rehearsal_that_is_terminated_leaves_nothing(challenge: Path, tmp_path: Path) -> None:
+    """Its temporary folder, whose database contains the labels, and its worker are gone."""
+    command = [sys.executable, "-m", "worker.cli", "rehearse", "--config", str(challenge)]
+    with subprocess.Popen(
+        command, env=clean_environment(TMPDIR=str(tmp_path)), cwd=ROOT, text=True, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        assert "the worker starts" in process.stderr.readline()
+        (folder,) = tmp_path.glob("neuco-rehearsal-*")
+        process.terminate()
+        assert process.wait(timeout=LIMIT_S) == 128 + signal.SIGTERM
+    assert not folder.exists()
+    assert not [
+        found
+        for found in psutil.process_iter(["cmdline"])
+        if str(folder) in " ".join(found.info["cmdline"] or ())
+    ]

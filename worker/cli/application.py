@@ -24,7 +24,7 @@ from worker.cli.sandbox import sandbox
 from worker.cli.score import score
 from worker.cli.status import status, submissions
 from worker.cli.task import task
-from worker.participant.commands import report, template, validate
+from worker.participant.commands import end_in_order, report, template, validate
 from worker.participant.commands import run as run_command
 
 OF_UNITS = ("run", "once", "compile")
@@ -108,6 +108,8 @@ program = cast("typer.core.TyperGroup", typer.main.get_command(app))
 def main() -> None:
     """Run a command; the process's exit status is 0 (done), 1 (failed), 2 (wrong usage or configuration) or 130 (Ctrl-C)."""
     gc.set_threshold(100_000)  # imports make hundreds of thousands of objects, and next to no garbage
+    if sys.argv[1:2] not in [[unit] for unit in OF_UNITS]:  # these have handlers of their own
+        end_in_order()
     status = guarded(sys.argv[1:])
     gc.freeze()  # a process that ends need not look for garbage: a sixth of a short command
     sys.exit(status)

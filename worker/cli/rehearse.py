@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import sys
 import tempfile
 import time
@@ -96,14 +95,19 @@ def show_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
         for sentence in rehearsal.verified:
             console.print(f"  {sentence}", markup=False)
     for heading, style, sentences in (
-        ("Status a look", "bold yellow", rehearsal.remarks),
+        ("Worth a look", "bold yellow", rehearsal.remarks),
         ("Problems", "bold red", rehearsal.faults),
     ):
         if sentences:
             console.print(f"\n{heading}", style=style)
             for sentence in sentences:
                 console.print(f"  • {sentence}", markup=False)
-    if not rehearsal.faults:
+    if rehearsal.faults:
+        return
+    if rehearsal.like_random:
+        verdict, style = f"is not clearly better than random numbers: {rehearsal.like_random}", "bold yellow"
+        console.print(f"\nThe worker did all it should, but this {verdict}.", style=style, markup=False)
+    else:
         console.print(f"\nEverything worked as it should, in {rehearsal.seconds:.0f} s.", style="bold green")
 
 
@@ -165,11 +169,8 @@ def demo(
     """
     from worker.organizer.demo import run_demo
 
-    # ends the worker, too
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console(highlight=False, soft_wrap=True)
     path = (directory or Path(tempfile.mkdtemp(prefix="neuco-demo-"))).resolve()
-    console.print(f"Running a hidden-task challenge in {path}", markup=False)
     began = time.monotonic()
     folder, rehearsal = run_demo(
         path,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from worker.cli.terminal import JsonOption
+from worker.cli.terminal import JsonOption, configuration_file
 
 if TYPE_CHECKING:
     from worker.sandbox import SandboxSettings
@@ -33,7 +33,10 @@ def sandbox(
     ] = 30.0,
     config: Annotated[
         Path | None,
-        typer.Option(help="A challenge's configuration to imitate: title, number, queue, phases."),
+        typer.Option(
+            help="A challenge's configuration to imitate, or its folder: title, number, queue, phases.",
+            callback=lambda path: path and configuration_file(path),
+        ),
     ] = None,
     team: Annotated[
         list[str] | None, typer.Option(help="Name of a participant team; may be repeated.", metavar="NAME")
@@ -41,7 +44,7 @@ def sandbox(
     run: Annotated[
         Path | None,
         typer.Option(
-            help="Also run the worker, on a copy of --config's challenge in this new or empty folder.",
+            help="Also run the worker, on a copy of --config's challenge, with tasks and secret, in this new or empty folder.",
             metavar="DIR",
             show_default=False,
         ),
@@ -79,16 +82,17 @@ def sandbox(
         for name in team or DEFAULT_TEAMS:
             server.add_team(name)
         facts = server.facts()
-        typer.echo(json.dumps(facts) if json_output else _describe(facts))
-        if config is not None and run is not None:
-            play(
-                load(config),
-                server,
-                run,
-                stop=stop,
-                tell=lambda sentence: typer.echo(sentence, err=json_output),
-            )
-        stop.wait()
+        said = json.dumps(facts) if json_output else _describe(facts)
+
+        def started(sentence: str) -> None:
+            typer.echo(said)
+            typer.echo(sentence, err=json_output)
+
+        if config is None or run is None:
+            typer.echo(said)
+            stop.wait()
+        else:
+            play(load(config), server, run, stop=stop, tell=started)
 
 
 def _settings(config: Path | None, **chosen: Any) -> SandboxSettings:

@@ -13,7 +13,7 @@ from worker.challenge.configuration import load
 from worker.organizer import demo_data, scaffold
 from worker.organizer.configuration_text import with_values
 from worker.organizer.demo_data import DIMENSION
-from worker.organizer.rehearsal import Rehearsal, RehearsalFolder, rehearse
+from worker.organizer.rehearsal import Rehearsal, RehearsalFolder, rehearse, removed_if_refused
 from worker.organizer.rehearsal.entries import HOST, Entry, csv_of, spoilt
 
 SUBMISSIONS: tuple[tuple[Entry, Callable[[demo_data.Images], demo_data.Embeddings]], ...] = (
@@ -97,12 +97,14 @@ def run_demo(
         OrganizerError: If the folder is in use.
         InfrastructureError: If nothing changes any more.
     """
-    scaffold.create(path, CHALLENGE, now=datetime.now(UTC))
-    file = path / "challenge.yaml"
-    file.write_text(with_values(file.read_text(encoding="utf-8"), SETTINGS), encoding="utf-8")
-    folder = RehearsalFolder(path=path / "rehearsal")
-    rehearsal = rehearse(load(file), entries(), folds=folds, keep=folder.path, tell=tell)
-    Repository(path).run(
-        "clone", "--quiet", "--origin=origin", "--template=", str(folder.repository), "leaderboard"
-    )
+    with removed_if_refused(path):
+        scaffold.create(path, CHALLENGE, now=datetime.now(UTC))
+        tell(f"A hidden-task challenge runs in {path}.")
+        file = path / "challenge.yaml"
+        file.write_text(with_values(file.read_text(encoding="utf-8"), SETTINGS), encoding="utf-8")
+        folder = RehearsalFolder(path=path / "rehearsal")
+        rehearsal = rehearse(load(file), entries(), folds=folds, keep=folder.path, tell=tell)
+        Repository(path).run(
+            "clone", "--quiet", "--origin=origin", "--template=", str(folder.repository), "leaderboard"
+        )
     return folder, rehearsal

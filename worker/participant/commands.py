@@ -11,6 +11,7 @@ import errno
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -243,10 +244,16 @@ for name, command in commands.items():
 
 def main() -> None:
     """Run a command; the process's exit status is 0 (done), 1 (refused or failed), 2 (wrong usage) or 130 (Ctrl-C)."""
+    end_in_order()
     try:
         sys.exit(run(app, sys.argv[1:]))
     except NeucoError as error:
         sys.exit(report("neuco-check", error))
+
+
+def end_in_order() -> None:
+    """On SIGTERM, leave all contexts first, so that no temporary folder and no child process stays."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def run(program: Callable[..., Any], arguments: list[str]) -> int:

@@ -173,15 +173,17 @@ class BeaconFetcher:
         return self._runner.start(act, self._session, now)
 
     def _name_again(self, chain: Chain, together: Sequence[Draw], now: datetime) -> bool:
-        """Name a later round, because the commitment to this one was not public before the round existed."""
-        configuration = self._context.configuration
-        draw = draws.next_round(chain, now + seconds(configuration.fairness.beacon_notice))
+        """Name a later round, as the commitment to this one was not public before the round existed; each further time twice as late."""
+        notice = self._context.configuration.fairness.beacon_notice
+        phases = [waiting.phase for waiting in together]
         with self._context.store.write() as tx:
+            named = max(sum(phase in entry.draws for entry in commitments.public(tx)) for phase in phases)
+            draw = draws.next_round(chain, now + seconds(notice * 2 ** (named - 1)))
             commit(
                 tx,
                 self._context.signer,
                 (),
-                draws=dict.fromkeys((waiting.phase for waiting in together), draw),
+                draws=dict.fromkeys(phases, draw),
                 reason=f"the commitment before was not published before round {together[0].round} was made",
                 now=now,
             )

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.worker.harness.harness import ROOT, Harness, clean_environment, embeddings
+from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.organizer.rehearsal import RehearsalFolder
 
@@ -40,18 +41,29 @@ def served(*options: str) -> Iterator[str]:
 def test_a_whole_local_challenge_runs_in_one_command(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With `--run`, the worker answers a file that the printed line submits, the other printed line lists it, and a board is pushed."""
+    """With `--run`, the worker answers a file that the printed line submits, the other printed line lists it, and a board is pushed.
+
+    The challenge may be named by its folder. The copy has its own tasks, ids and secret, so that changing them changes nothing here.
+    """
     local = tmp_path / "local"
     (tmp_path / "embeddings.csv").write_bytes(embeddings(1))
-    with served("--config", str(harness.path), "--team", "Alice", "--run", str(local)) as printed:
+    with served("--config", str(harness.folder), "--team", "Alice", "--run", str(local)) as printed:
         submit, read = (line for line in printed.splitlines() if line.startswith("curl "))
         assert json.loads(typed(submit, tmp_path))["status"] == "submitted"
         harness.until(lambda: json.loads(typed(read, tmp_path))["results"][0]["status"] == "finished")
         answer = json.loads(typed(read, tmp_path))["results"][0]["stdout_file"]
         assert '"q_mean"' in typed(f"curl {answer}", tmp_path)
         harness.until(lambda: [row["team"] for row in RehearsalFolder(path=local).board("dev")] == ["Alice"])
+    copy = load(local / "challenge.yaml")
+    places = [
+        copy.challenge_secret,
+        *(copy.path(path) for phase in copy.phases.values() for path in (phase.tasks, phase.ids)),
+    ]
+    assert all(place.exists() and place.is_relative_to(local) for place in places)
+    assert copy.challenge_secret.stat().st_mode & 0o077 == 0
     assert guarded(["sandbox", "--config", str(harness.path), "--port", "0", "--run", str(local)]) == 2
-    assert "is not an empty folder" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert ("is not an empty folder" in said.err, said.out) == (True, "")
 
 
 def typed(line: str, folder: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -94,19 +95,27 @@ def test_nothing_is_scored_before_the_value_is_known(
 def test_a_round_committed_to_too_late_is_replaced(
     harness: Harness, worker: StepWorker, rounds: Chain
 ) -> None:
-    """The commitment is public when the worker looks for the value, but was not yet when the round was made: another round is named."""
-    pk = harness.submit("A")
-    worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.due())
-    (named,) = public(harness)
-    late = rounds.made_at(named["draws"]["dev"]["round"]) + timedelta(seconds=1)
-    with worker.store.write() as tx:
-        tx.set_fact(PUBLIC_SINCE, json.dumps([late.isoformat()]))
+    """The commitment is public when the worker looks for the value, but was not yet when the round was made: another round is named.
+
+    Where that happens again, pushes take longer than the notice, so the next round leaves more time.
+    """
+    pk, named = harness.submit("A"), list[int]()
+    for times, more in ((1, 2), (2, 3), (3, None)):
+        worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.due())
+        entries = public(harness)
+        assert len(entries) == times
+        named.append(entries[-1]["draws"]["dev"]["round"])
+        late = rounds.made_at(named[-1]) + timedelta(seconds=1)
+        if more is not None:
+            with worker.store.write() as tx:
+                tx.set_fact(PUBLIC_SINCE, json.dumps([late.isoformat()] * times))
+            worker.drive(lambda more=more: len(public(harness)) == more)
     worker.drive(lambda: worker.states()[pk] == "published")
-    _, renamed = (entry for entry in public(harness) if entry["draws"])
-    assert renamed["draws"]["dev"]["round"] > named["draws"]["dev"]["round"]
+    *_, renamed, drawn = public(harness)
     assert "was not published before round" in renamed["reason"]
-    (drawn,) = (entry["drawn"]["dev"] for entry in public(harness) if entry["drawn"])
-    assert is_signed(rounds, renamed["draws"]["dev"]["round"], drawn)
+    assert is_signed(rounds, renamed["draws"]["dev"]["round"], drawn["drawn"]["dev"])
+    first, second = (later - earlier for earlier, later in pairwise(named))
+    assert 0 < first < second
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.organizer.rehearsal.folder import RehearsalFolder
+from worker.organizer.rehearsal.folder import RehearsalFolder, removed_if_refused
 from worker.organizer.rehearsal.rehearsal import play, rehearse
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
@@ -14,4 +14,5 @@ __all__ = [
     "entries",
     "play",
     "rehearse",
+    "removed_if_refused",
 ]

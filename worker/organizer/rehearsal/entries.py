@@ -14,6 +14,7 @@ from scoring.inputs.identifiers import read_ids
 from worker.challenge.configuration import Configuration
 
 RANDOM = "random embeddings"
+OWN = "Rehearsal: yours"
 HOST = "host"  # submits through EvalAI's team of the hosts
 
 
@@ -76,6 +77,8 @@ def _entries(ids: Sequence[str], dim: int) -> tuple[Entry, ...]:
 def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tuple[Entry, ...]]:
     """Read submissions that the organizer names as ``PHASE=FILE``; all of them must be scored.
 
+    The first files of all phases come from one team, as a phase may rank only teams with a score in another one. So do the second ones.
+
     Raises:
         OrganizerError: If there is no such phase, or the file cannot be read.
     """
@@ -94,9 +97,9 @@ def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tupl
             raise OrganizerError(
                 f"{name} cannot be read ({error.strerror}).", cure="Name a file.", code="rehearse.submission"
             ) from error
-        file = Path(name).name
-        entry = Entry(team=f"Rehearsal: {file}", method=file, content=content, file_name=file)
-        entries[codename] = (*entries.get(codename, ()), entry)
+        earlier, file = entries.get(codename, ()), Path(name).name
+        team = f"{OWN} {len(earlier) + 1}" if earlier else OWN
+        entries[codename] = (*earlier, Entry(team=team, method=file, content=content, file_name=file))
     return entries
 
 

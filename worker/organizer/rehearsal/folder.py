@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,6 +74,32 @@ class RehearsalFolder:
     def last_words(self) -> str:
         """Return the end of the worker's log."""
         return self.log.read_text("utf-8", "replace")[-LAST_WORDS:].strip()
+
+
+def copied(folder: RehearsalFolder, configuration: Configuration) -> Configuration:
+    """Copy secret, tasks and ids into the folder, and return the configuration with the copies."""
+    secret, phases = folder.path / "challenge.secret", {}
+    shutil.copy(configuration.challenge_secret, secret)
+    (folder.path / "ids").mkdir()
+    for codename, phase in configuration.phases.items():
+        tasks, ids = folder.path / "tasks" / codename, folder.path / "ids" / f"{codename}.txt"
+        shutil.copytree(configuration.path(phase.tasks), tasks)
+        shutil.copy(configuration.path(phase.ids), ids)
+        phases[codename] = phase.model_copy(update={"tasks": tasks, "ids": ids})
+    challenge = configuration.challenge.model_copy(update={"secret": secret})
+    return configuration.model_copy(update={"challenge": challenge, "phases": phases})
+
+
+@contextmanager
+def removed_if_refused(folder: Path) -> Iterator[None]:
+    """Remove a folder that was new or empty if the system refuses a file in it, for example because the disk is full."""
+    fresh = not folder.exists() or not any(folder.iterdir())
+    try:
+        yield
+    except OSError:
+        if fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def prepare(

@@ -22,7 +22,7 @@ from worker.challenge.sections import Phase
 from worker.organizer.board_by_hand import close, publish_now
 from worker.organizer.disclosure import lay_out
 from worker.organizer.rehearsal.entries import Entries, Entry
-from worker.organizer.rehearsal.folder import RehearsalFolder, prepare
+from worker.organizer.rehearsal.folder import RehearsalFolder, copied, prepare, removed_if_refused
 from worker.organizer.rehearsal.practice_draw import practised
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 from worker.organizer.reveal import reveal
@@ -109,6 +109,8 @@ def play(
 ) -> None:
     """Run the worker on a copy of a challenge in a folder of its own, whose EvalAI is a sandbox that listens, until `stop` is set.
 
+    The copy has its own tasks, ids and secret, so that these can be changed there. `tell` is called once, when all was checked.
+
     Raises:
         OrganizerError: If configuration, secret, ids or tasks are wrong, or the folder is not empty.
         InfrastructureError: If the worker ends by itself.
@@ -116,7 +118,7 @@ def play(
     read_phases(configuration)
     with _folder(keep) as path, practised(configuration.fairness.beacon, path) as draw:
         folder = RehearsalFolder(path=path)
-        prepare(folder, configuration, evalai, folds=None, draw=draw)
+        prepare(folder, copied(folder, configuration), evalai, folds=None, draw=draw)
         tell(
             f"The worker runs. Its board is in the git repository {folder.repository}, its log in {folder.log}."
         )
@@ -141,9 +143,14 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         raise OrganizerError(
             f"{keep} exists and is not an empty folder.", cure="Name a new folder.", code="rehearse.keep"
         )
-    keep.mkdir(mode=0o700, parents=True, exist_ok=True)
-    keep.chmod(0o700)
-    yield keep.resolve()
+    with removed_if_refused(keep):
+        keep.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keep.chmod(0o700)
+        try:
+            yield keep.resolve()
+        except NeucoError as error:
+            error.cure = f"{error.cure} What was made so far is in {keep}.".strip()
+            raise
 
 
 def _submit(evalai: Sandbox, entries: Entries) -> Submitted:

@@ -72,17 +72,13 @@ class PhaseReport:
             yield f"{self.codename}: “{team}” is on the board, where it does not belong."
 
     @property
-    def remarks(self) -> Iterator[str]:
-        """Return what is possible, but unusual."""
-        scores = {row.entry.method: row.q_mean for row in self._public if row.q_mean is not None}
-        random = scores.pop(RANDOM, None)
-        for method, value in scores.items():
-            if random is not None and value <= random:
-                yield (
-                    f"{self.codename}: {method} scores no better than random numbers ({value:g} and {random:g}). If it is not random, too,"
-                    " labels and data do not belong to the same ids, or the probes train for too few steps to learn:"
-                    " scoring.epochs × samples ÷ scoring.batch_size in each fold. Try more epochs."
-                )
+    def like_random(self) -> Iterator[str]:
+        """Return the methods that the board does not place in a group above random numbers."""
+        groups = {str(entry["method"]): int(entry["group"]) for entry in self.entries}
+        random = groups.pop(RANDOM, None)
+        for method, group in groups.items():
+            if random is not None and group >= random:
+                yield f"{method} in phase {self.codename}"
 
     @property
     def _public(self) -> list[RehearsedSubmission]:
@@ -112,10 +108,24 @@ class Rehearsal:
         return (*self.failures, *(fault for phase in self.phases for fault in phase.faults))
 
     @property
+    def like_random(self) -> str:
+        """What is not clearly better than random numbers, in words; empty if everything is."""
+        return ", ".join(method for phase in self.phases for method in phase.like_random)
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What is possible, but unusual."""
         without = (f"{WITHOUT} {CHOOSE_DRAND}",) if self.drawn_by == "none" else ()
-        return (*without, *(remark for phase in self.phases for remark in phase.remarks))
+        alike = (
+            (
+                f"Not clearly better than random numbers: {self.like_random}. Either it is random, too, or there are too few folds to tell,"
+                " or labels and data do not belong to the same ids, or the probes train for too few steps to learn (scoring.epochs ×"
+                " samples ÷ scoring.batch_size in each fold; try more epochs).",
+            )
+            if self.like_random
+            else ()
+        )
+        return (*without, *alike)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready document."""

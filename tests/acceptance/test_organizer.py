@@ -299,7 +299,7 @@ def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None
     labels = pd.Series(np.random.default_rng(5).normal(size=len(names)), index=names, name="label")
     labels.to_csv(organizer.challenge / "tasks" / "dev" / f"{ADDED}__regr.csv", index_label="id")
     planned = organizer.type("challenge apply --phase dev", expect=1)
-    assert "new or changed tasks: 1;" in planned
+    assert f"dev: {ADDED} is new, with {len(names)} labels." in planned
     assert "Nothing has been done" in planned
     assert organizer.public("dev") == before
     organizer.type("challenge apply --phase dev --yes", "--reason", "a task more")

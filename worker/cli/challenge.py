@@ -10,7 +10,16 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable
-from worker.cli.terminal import ConfigOption, ReasonOption, YesOption, confirm, open_session, progress_bar
+from worker.cli.terminal import (
+    ConfigOption,
+    ReasonOption,
+    YesOption,
+    ask,
+    check_reason,
+    confirm,
+    open_session,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from worker.organizer.session import OrganizerSession
@@ -36,7 +45,7 @@ def apply(
     reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> None:
-    """Apply changes of label files, id lists or the configuration: show what differs and what follows, then do it.
+    """Apply changes of label files, id lists or the configuration: show what differs, what follows and who moves, then do it.
 
     A phase without scores is recorded again, with a new commitment, as at the next start. In a phase with scores, changed rules apply
     from the next board on, and changed tasks or a changed protocol rescore all scored submissions, from their stored files. If
@@ -47,7 +56,7 @@ def apply(
     Example: `neuco-worker challenge apply --reason "a label was wrong" --config challenge.yaml`
     """
     from worker.organizer import applying
-    from worker.organizer.rescoring import carry_out
+    from worker.organizer.rescoring import carry_out, fill_missing
 
     with open_session(config) as session:
         changes = [
@@ -61,7 +70,16 @@ def apply(
         if not due:
             return
         sentences = [text for change in due for text in applying.consequences(session, change)]
-        reason = confirm("\n".join(sentences), reason=reason, yes=yes)
+        if missing := [change.plan for change in due if change.plan is not None and change.plan.missing]:
+            check_reason(reason, yes=yes)
+            first = "First, the scores are computed. That changes nothing yet, but shows who would move."
+            ask("\n".join([*sentences, first]), yes=yes, options="--yes --reason TEXT")
+            sentences = []
+            for plan in missing:
+                with progress_bar(f"Scoring {plan.setup.record.codename}", "submissions") as progress:
+                    fill_missing(session, plan, progress=progress)
+        moved = [applying.moves(session, change) for change in due if change.rules or change.plan]
+        reason = confirm("\n".join([*sentences, *filter(None, moved)]), reason=reason, yes=yes)
         if commitment := applying.commit_to_changes(session, due, reason=reason):
             print(f"Commitment {commitment} was made; a running worker publishes it.")
         for change in due:

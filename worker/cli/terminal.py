@@ -107,7 +107,7 @@ def ask(consequences: str, *, yes: bool, options: str = "--yes") -> None:
         typer.Exit: With status 1, if it is not wanted, or nobody can be asked.
     """
     print(consequences)
-    if not yes and not (_at_terminal() and typer.confirm("Do it?")):
+    if not yes and not (_at_terminal() and typer.confirm("Proceed?")):
         print(f"Nothing has been done yet. To do it, add: {options}")
         raise typer.Exit(1)
 
@@ -128,13 +128,23 @@ def confirm(consequences: str, *, reason: str, yes: bool) -> str:
         OrganizerError: If there is no reason.
         typer.Exit: As :func:`ask`.
     """
+    check_reason(reason, yes=yes)
     ask(consequences, yes=yes, options="--yes --reason TEXT")
     if not reason.strip() and _at_terminal():
         reason = typer.prompt("The reason, which is published")
-    if not reason.strip():
+    check_reason(reason, yes=True, asked=True)
+    return reason.strip()
+
+
+def check_reason(reason: str, *, yes: bool, asked: bool = False) -> None:
+    """Check that a decision that is not asked about has a reason, before anything else is said.
+
+    Raises:
+        OrganizerError: If it has none.
+    """
+    if yes and not reason.strip() and (asked or not _at_terminal()):
         raise OrganizerError(
             "This needs a reason, which is published.",
             cure='Add --reason "TEXT"; `verify` shows it to everyone.',
             code="decision.reason",
         )
-    return reason.strip()

@@ -1,25 +1,31 @@
 """Applying: the files and settings of phases take the place of what is recorded, with a commitment to them.
 
 Until a phase has its first score, it is recorded again and committed to. After that, changed rules of the board are recorded, and changed
-tasks or a changed protocol need a rescore.
+tasks or a changed protocol need a rescore. Its scores are computed before anything changes, so that it is known who would move.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from leaderboard import Shown
+from leaderboard.ranking import from_json
+from leaderboard.rendering import public_rows
 from scoring.errors import OrganizerError
-from scoring.printable import count_of
+from scoring.printable import count_of, name_some
+from scoring.tasks import Task
 from worker.challenge.files import differences, read_secret
 from worker.challenge.setups import has_scores, put_on_record, recorded
 from worker.challenge.signing import signer
 from worker.fairness import commitments
 from worker.fairness.recording import name_draw
+from worker.fairness.register import RegisterReplay
 from worker.organizer.decisions import decided
-from worker.organizer.rescoring import RescorePlan, expected_s, make_plan
+from worker.organizer.rescoring import RescorePlan, check_files, expected_s, make_plan
 from worker.organizer.session import OrganizerSession
+from worker.publishing.boards import BoardHistory, begin_cycle, make_boards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +35,14 @@ class Change:
     Attributes:
         phase: Codename.
         differing: What differs between its files and settings and its record, in sentences.
+        tasks: Which of its tasks differ, and how.
         rules: Names of the board's rules that differ.
         plan: The rescore, if one is due.
     """
 
     phase: str
     differing: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     plan: RescorePlan | None = None
 
@@ -48,7 +56,8 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
     """Compare a phase's files and settings with its record; nothing is changed.
 
     Raises:
-        OrganizerError: If there is no such phase, or its files cannot be read.
+        OrganizerError: If there is no such phase, its files cannot be read, a stored file is gone that would have to be scored, or values
+            would be withheld that were already shown.
     """
     session.check_phase(codename)
     configuration, secret = session.configuration, read_secret(session.configuration)
@@ -56,20 +65,97 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
         row = tx.phase_record(codename)
         if row is None:
             return Change(phase=codename, differing=(f"Phase {codename} has no commitment yet.",))
+        before = recorded(tx, codename)
         if row.closed_at is None and not has_scores(tx, codename):
-            found = differences(tx, configuration, codename, secret)
-            return Change(phase=codename, differing=tuple(difference.sentence for difference in found))
+            found = tuple(found.sentence for found in differences(tx, configuration, codename, secret))
+            tasks = task_changes(before.tasks, session.phase(codename).record.tasks) if found else ()
+            return Change(phase=codename, differing=found, tasks=tuple(tasks))
         rules = configuration.phases[codename].rules
-        changed = () if row.closed_at else recorded(tx, codename).rules.changed(rules)
+        changed = () if row.closed_at else before.rules.changed(rules)
+    if "shown" in changed and rules.shown is Shown.AT_END:
+        raise OrganizerError(
+            f"Values of phase {codename} were already shown, so they cannot be withheld now.",
+            cure=f"Set phases.{codename}.shown: at_once.",
+            code="config.shown_already",
+        )
     plan = make_plan(session, session.phase(codename))
+    check_files(plan.missing)
     complete = plan.recorded and not plan.missing
-    return Change(phase=codename, rules=changed, plan=None if complete else plan)
+    return Change(
+        phase=codename,
+        tasks=tuple(task_changes(before.tasks, plan.setup.record.tasks)),
+        rules=changed,
+        plan=None if complete else plan,
+    )
+
+
+def task_changes(before: Sequence[Task], after: Sequence[Task]) -> Iterator[str]:
+    """Yield which tasks are new, dropped or changed, and how many labels differ; no label is shown."""
+    old, new = ({task.name: task for task in tasks} for tasks in (before, after))
+    for name in sorted(old.keys() | new.keys()):
+        if name not in old:
+            yield f"{name} is new, with {count_of(len(new[name].ids), 'label')}"
+        elif name not in new:
+            yield f"{name} is dropped"
+        elif old[name].version != new[name].version:
+            was, now = (
+                dict(zip(task.ids, task.labels.tolist(), strict=True)) for task in (old[name], new[name])
+            )
+            differ = sum(was[key] != now[key] for key in was.keys() & now.keys())
+            yield (
+                f"{name}: {differ:,} of {len(was.keys() & now.keys()):,} labels differ, {len(now.keys() - was.keys()):,} added,"
+                f" {len(was.keys() - now.keys()):,} removed"
+                + (", other groups" * (old[name].row_set != new[name].row_set and was.keys() == now.keys()))
+                + (f", version {new[name].package}" * (old[name].package != new[name].package))
+            )
+
+
+class _Rehearsed(Exception):
+    """Ends a transaction that changes nothing."""
+
+
+def moves(session: OrganizerSession, change: Change) -> str:
+    """Return who would have another rank on the next board; empty if none would be made, because the phase is closed or shows no values.
+
+    The change is made and the board's content read in a transaction that is taken back. What is still to be scored must have been.
+    """
+    name, rules = change.phase, session.configuration.phases[change.phase].rules
+    cycle = before = None
+    with suppress(_Rehearsed), session.store.write() as tx:
+        record = recorded(tx, name) if change.plan is None else change.plan.setup.record
+        put_on_record(tx, replace(record, rules=rules))
+        before, sign = tx.newest_board(name), signer(tx, session.configuration)
+        cycle = begin_cycle(
+            tx,
+            sign,
+            session.configuration,
+            [name],
+            BoardHistory(),
+            replay=RegisterReplay(),
+            now=session.clock(),
+        )
+        raise _Rehearsed
+    if cycle is None or before is None or name not in cycle.snapshots:
+        return ""
+    boards = [from_json(before), *make_boards(cycle).new]
+    was, now = (
+        {row.team: row.shown_rank for row in public_rows(board, board.rounding)}
+        for board in (boards[0], boards[-1])
+    )
+    moved = [
+        f"{team} from {was.get(team, '–')} to {now.get(team, '–')}"
+        for team in {**now, **was}
+        if was.get(team) != now.get(team)
+    ]
+    return f"{name}: {name_some(moved, 20)}." if moved else f"{name}: no rank changes."
 
 
 def consequences(session: OrganizerSession, change: Change) -> Iterator[str]:
     """Yield what is different in a phase and what follows, in sentences."""
     name, plan = change.phase, change.plan
     yield from change.differing
+    if change.tasks:
+        yield f"{name}: {'; '.join(change.tasks)}."
     if change.differing:
         yield f"{name}: a new commitment is made, which is published. Nothing has been scored in the phase yet."
     if change.rules:
@@ -79,14 +165,11 @@ def consequences(session: OrganizerSession, change: Change) -> Iterator[str]:
     seconds = expected_s(session, plan)
     cost = "an unknown time" if seconds is None else f"about {seconds:.0f} s"
     yield (
-        f"{name}: new or changed tasks: {plan.added}; dropped tasks: {plan.dropped};"
-        f" scores to compute: {sum(len(row.tasks) for row in plan.missing)},"
+        f"{name}: scores to compute: {sum(len(row.tasks) for row in plan.missing)},"
         f" for {count_of(len(plan.missing), 'submission')} (this takes {cost})."
     )
     if plan.changed:
         yield f"{name}: all answers and the board change; a new commitment is made, with the reason."
-    if gone := sum(not row.files for row in plan.missing):
-        yield f"{name}: the files of {count_of(gone, 'submission')} are no longer stored, so this stops before it changes anything."
     with session.store.read() as tx:
         if plan.changed and name in tx.reveals():
             yield f"{name} has been revealed: its next board will show the new tasks to everyone."
@@ -127,19 +210,11 @@ def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> No
     """Record the changed rules of the board of a phase, unless it was closed meanwhile.
 
     Raises:
-        OrganizerError: If they withhold values that were already shown.
         InfrastructureError: If the phase's record is damaged.
     """
     phase, rules = change.phase, session.configuration.phases[change.phase].rules
     with session.store.write() as tx:
         before, row = recorded(tx, phase), tx.phase_record(phase)
-        changed = before.rules.changed(rules)
-        if "shown" in changed and rules.shown is Shown.AT_END and has_scores(tx, phase):
-            raise OrganizerError(
-                f"Values of phase {phase} were already shown, so they cannot be withheld now.",
-                cure=f"Set phases.{phase}.shown: at_once.",
-                code="config.shown_already",
-            )
         if row is None or row.closed_at is not None:
             return
         with decided(session, tx, reason):

@@ -61,16 +61,12 @@ class RescorePlan:
         setup: The phase as its files are now, but with the recorded rules.
         changed: Whether tasks or protocol differ from those of the scores so far.
         recorded: Whether the current record already matches the files.
-        added: Number of new or changed tasks.
-        dropped: Number of removed tasks.
         missing: Rows to complete.
     """
 
     setup: PhaseSetup
     changed: bool
     recorded: bool
-    added: int
-    dropped: int
     missing: tuple[IncompleteRow, ...]
 
 
@@ -88,8 +84,6 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
         setup=setup,
         changed=not setup.record.scores_as(before.protocol.hash, before.versions),
         recorded=setup.record.hash == before.hash,
-        added=sum(before.versions.get(name) != version for name, version in setup.record.versions.items()),
-        dropped=len(before.versions.keys() - setup.record.versions.keys()),
         missing=missing,
     )
 
@@ -142,7 +136,7 @@ def _missing(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> t
     return tuple(incomplete)
 
 
-def _check_files(missing: Sequence[IncompleteRow]) -> None:
+def check_files(missing: Sequence[IncompleteRow]) -> None:
     """Check that the files of all rows are still stored.
 
     Raises:
@@ -176,27 +170,43 @@ def carry_out(
         OrganizerError: If a stored file is gone, or embeddings cannot be scored on the new tasks.
         InfrastructureError: If an evaluation died; the next run continues from there.
     """
-    setup, missing, done = plan.setup, plan.missing, 0
-    unscorable: set[str] = set()  # contents off the board, which stop nothing
     while True:
-        _check_files(missing)
+        unscorable = fill_missing(session, plan, progress=progress)
+        with session.store.write() as tx:
+            # A running daemon has continued to score on the old tasks meanwhile.
+            if unscorable.issuperset(row.content_hash for row in _missing(session, tx, plan.setup)):
+                return _take_up(session, tx, plan.setup, reason)
+
+
+def fill_missing(
+    session: OrganizerSession,
+    plan: RescorePlan,
+    *,
+    progress: Callable[[int, int], object] = lambda _, __: None,
+) -> set[str]:
+    """Fill the missing cells, which no board shows yet; return the contents off the board that cannot be scored, which stop nothing.
+
+    Raises:
+        OrganizerError, InfrastructureError: As :func:`carry_out`.
+    """
+    unscorable, done = set[str](), 0
+    while True:
+        with session.store.read() as tx:
+            missing = _missing(session, tx, plan.setup)
+        check_files(missing)
         rows = [row for row in missing if row.content_hash not in unscorable]
-        total = done + len(rows)
+        if not rows:
+            return unscorable
         for row in rows:
-            progress(0, total)
+            progress(0, done + len(rows))
             try:
-                fill(session, setup, row)
+                fill(session, plan.setup, row)
             except (ParticipantError, OverLimit) as error:
                 if row.stands:
                     raise _unscorable(row, error) from error
                 unscorable.add(row.content_hash)
-            done += 1
-            progress(1, total)
-        with session.store.write() as tx:
-            # A running daemon has continued to score on the old tasks meanwhile.
-            missing = _missing(session, tx, setup)
-            if unscorable.issuperset(row.content_hash for row in missing):
-                return _take_up(session, tx, setup, reason)
+            progress(1, done + len(rows))
+        done += len(rows)
 
 
 def _unscorable(row: IncompleteRow, error: ParticipantError | OverLimit) -> OrganizerError:

@@ -188,3 +188,37 @@ def test_what_stops_a_rescore_is_named_and_nothing_is_applied_in_part(
     worker.drive()
     assert values() == {"B": harness.stdout(kept)["q_mean"]}
     assert worker.alerts() == set()
+
+
+def test_what_differs_and_who_would_move_is_said_before_the_yes(harness: Harness, worker: StepWorker) -> None:
+    """The tasks, how many labels differ, and the ranks that the next board then has; until the yes, nothing has changed."""
+    for seed, team in enumerate("ABCD"):
+        harness.submit(team, embeddings(seed))
+    worker.drive()
+    ranks = {row["team"]: row["rank"] for row in harness.boards()}
+    edited, dropped, *_ = sorted((harness.folder / "tasks" / "dev").iterdir())
+    head, *lines = edited.read_text().splitlines()
+    edited.write_text(
+        "\n".join([head, *(f"{line.partition(',')[0]},{row % 7}" for row, line in enumerate(lines[:-1]))])
+        + "\n"
+    )
+    dropped.unlink()
+    harness.add_task("late__regr", seed=5)
+    before = harness.commits()
+    asked = harness.command("challenge", "apply", "--phase", "dev")
+    assert asked.returncode == 1
+    assert (
+        f"dev: {edited.stem.partition('__')[0]}: {len(lines) - 1} of {len(lines) - 1} labels differ, 0 added, 1 removed;"
+        f" {dropped.stem.partition('__')[0]} is dropped; late is new, with {len(lines)} labels."
+        in asked.stdout
+    )
+    assert "Nothing has been done yet" in asked.stdout
+    refused = harness.command("challenge", "apply", "--phase", "dev", "--yes")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    said = harness.decide("challenge", "apply", "--phase", "dev")
+    assert harness.commits() == before
+    worker.drive()
+    after = {row["team"]: row["rank"] for row in harness.boards()}
+    moved = [f"{team} from {ranks[team]} to {rank}" for team, rank in after.items() if ranks[team] != rank]
+    assert moved
+    assert f"dev: {', '.join(moved)}." in said

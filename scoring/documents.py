@@ -7,8 +7,10 @@ and for very deep nesting.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scoring.errors import OrganizerError
@@ -45,6 +47,53 @@ def read_yaml(text: str | bytes) -> Any:
         raise yaml.YAMLError(str(error)) from error
     except RecursionError as error:
         raise yaml.YAMLError("it is nested too deeply") from error
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, without a byte order mark.
+
+    Raises:
+        OSError: If it cannot be read.
+        OrganizerError: If it is not UTF-8.
+    """
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise OrganizerError(
+            f"{path} is not UTF-8 text, first on line {line}.",
+            cure=f"Save it as UTF-8, for example if it is Latin-1: iconv -f latin1 -t utf-8 {shlex.quote(str(path))}",
+            code="file.encoding",
+        ) from None
+
+
+def read_yaml_file(path: Path, *, code: str, cure: str) -> Any:
+    """Return the content of a YAML file.
+
+    Args:
+        path: The file.
+        code: The code of an error about its content.
+        cure: Where to get a file to start from.
+
+    Raises:
+        OrganizerError: If it cannot be read, or is not UTF-8, empty or not YAML.
+    """
+    import yaml
+
+    try:
+        document = read_yaml(read_text(path))
+    except OSError as error:
+        raise OrganizerError(f"{path} cannot be read: {error.strerror}.", cure=cure, code=code) from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1} of {path}" if mark else str(path)
+        raise OrganizerError(
+            f"{place} cannot be read as YAML.", cure=f"Correct it. {cure}", code=code
+        ) from error
+    if document is None:
+        raise OrganizerError(f"{path} is empty.", cure=cure, code=code)
+    return document
 
 
 Model = TypeVar("Model", bound="BaseModel")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
-from scoring.inputs.faults import SHOWN, shown
+from scoring.inputs.faults import PIECE_LIMIT, SHOWN, shown
 from scoring.printable import count_of
 
 
@@ -32,6 +32,14 @@ def read_ids(path: Path) -> tuple[str, ...]:
             f"The id list {path} begins with the header line {lines[0]!r}.",
             cure="Keep only ids in the file, one per line, without a header or other columns.",
             code="ids.header",
+        )
+    separator = next((sign for sign in ",;" if all(sign in line for line in lines)), None)
+    if separator:
+        raise OrganizerError(
+            f"The id list {path} has several columns; line 1 is {lines[0][:PIECE_LIMIT]!r}.",
+            cure="Keep only the ids in the file, one per line. If they are, for example, the second column: cut -d"
+            f"{separator!r} -f2",
+            code="ids.columns",
         )
     blank = [str(number) for number, line in enumerate(lines, start=1) if not line]
     _refuse(path, blank, "has", "blank line", cure="Remove them.", code="ids.blank")

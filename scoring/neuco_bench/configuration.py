@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from scoring.documents import checked, read_yaml
+from scoring.documents import checked, read_yaml_file
 from scoring.errors import OrganizerError
 
 FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be at the top level
@@ -91,16 +91,9 @@ def read_settings(
     Raises:
         OrganizerError: If it cannot be read or a value is wrong.
     """
-    import yaml
-
-    try:
-        document = read_yaml(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise OrganizerError(
-            f"The configuration {path} cannot be read as YAML.",
-            cure="Name a YAML file with --config. config/kin/neuco-bench.yaml is an example.",
-            code="standalone.no_config",
-        ) from error
+    document = read_yaml_file(
+        path, code="standalone.no_config", cure="config/kin/neuco-bench.yaml is an example for --config."
+    )
     if isinstance(document, Mapping):
         document = overridden(document, folds=folds, probe=probe, epochs=epochs)
     return parse_settings(document)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from scoring.errors import NeucoError, OrganizerError
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import LabeledTask, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.run import Material, score_run
-from scoring.tasks import CHALLENGE_TYPES, is_package, label_rows, make_task
+from scoring.printable import count_of
+from scoring.tasks import CHALLENGE_TYPES, TaskType, is_package, label_rows, make_task
 from scoring.tasks.packages import TaskPackage, read_package
 
+FAR = 10  # interquartile ranges
 Expectation = tuple[str, bool, str]
 """What was checked (``data`` or ``baseline``), whether it is as expected, and a sentence about it."""
 
@@ -43,11 +47,31 @@ def check_task(source: Path, public_ids: Sequence[str] | None = None) -> tuple[s
             rows = label_rows(package.labels)  # by the challenge's rules
             make_task(package.identifier, task.kind, rows, allowed, source=str(package.labels))
             note = ""
-        done.append(("data", True, f"{len(task.ids):,} labels of type {package.type}{note}."))
+        done.append(
+            ("data", True, f"{len(task.ids):,} labels of type {package.type}{note}. {distribution(task)}")
+        )
         done.append(("baseline", True, _check_baseline(package, task)))
     except NeucoError as error:
         done.append(("baseline" if done else "data", False, error.message))
     return package.identifier, done
+
+
+def distribution(task: LabeledTask) -> str:
+    """Return in a sentence how the labels are distributed: the sizes of the classes, or how many labels are far from the others."""
+    if task.kind is TaskType.REGRESSION:
+        low, high = np.percentile(task.labels, [25, 75])
+        far = np.abs(task.labels - np.clip(task.labels, low, high)) > FAR * (high - low)
+        if low == high:
+            return "At least half of them are equal."
+        if not far.any():
+            return "None is far from the others."
+        count = count_of(int(far.sum()), "label is", "labels are")
+        first = task.ids[int(far.argmax())]
+        return f"{count} more than {FAR} interquartile ranges from the middle half, first that of {first}."
+    several = task.kind is TaskType.MULTILABEL
+    sizes = task.labels.sum(axis=0) if several else np.unique(task.labels, return_counts=True)[1]
+    low, high = int(min(sizes)), int(max(sizes))
+    return f"Its {len(sizes)} classes have {low:,} to {high:,} samples each; {low / len(task.ids):.1%} are in the smallest."
 
 
 def _check_baseline(package: TaskPackage, task: LabeledTask) -> str:

@@ -18,7 +18,7 @@ from scoring.inputs.columns import by_number
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import ID_NAMES
 from scoring.inputs.lines import MISSING, NUMBER
-from scoring.inputs.tables import read_label_rows
+from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of, name_some
 from scoring.tasks import TaskType, check_groups, is_package
 from scoring.tasks.packages import TaskPackage, read_package
@@ -32,6 +32,10 @@ KINDS = {
     "multilabel": TaskType.MULTILABEL,
 }
 LIKE_LABELS = re.compile(rf"[^.].*__({'|'.join(KINDS)})\..+", re.IGNORECASE)
+CLASSES = (
+    "Write two classes as 0 and 1. Of more classes, make one task of two classes for each; only for `score`, you can name the file"
+    " <task>__multiclass.csv instead."
+)
 SEPARATOR = ";"  # separates the labels of one sample
 
 
@@ -149,10 +153,12 @@ def read_labels(
         warnings.append(
             f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
         )
-    if kind is TaskType.CLASSIFICATION and len(values := set(_numbers(texts, name))) > 2:
+    if not kind.has_columns:
+        _check_numbers(path, labeled)
+    if kind is TaskType.CLASSIFICATION and len(values := set(map(float, texts))) > 2:
         raise OrganizerError(
-            f"The task {name} has two classes, but {len(values)} different labels.",
-            cure="Name the file <task>__multiclass.csv, or <task>__regr.csv if the task is a regression.",
+            f"{path} is of a task of two classes, but has {len(values)} different labels.",
+            cure=f"{CLASSES} If it is a regression, name it <task>__regr.csv.",
             code="standalone.not_classes",
         )
     labels, classes = _encoded(texts, kind, name)
@@ -162,7 +168,7 @@ def read_labels(
 
 def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any], tuple[str, ...]]:
     if kind in {TaskType.REGRESSION, TaskType.CLASSIFICATION}:
-        return np.array(_numbers(texts, task), dtype=np.float64), ()
+        return np.array([*map(float, texts)], dtype=np.float64), ()
     sets = [[text] if kind is TaskType.MULTICLASS else split_labels(text) for text in texts]
     classes = sorted_classes({name for names in sets for name in names})
     if len(classes) < 2:
@@ -197,16 +203,11 @@ def sorted_classes(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _numbers(texts: list[str], task: str) -> list[float]:
-    numbers = []
-    for text in texts:
-        value = float(text) if NUMBER.match(text) else math.nan
-        if not math.isfinite(value):
+def _check_numbers(path: Path, rows: Iterable[LabelRow]) -> None:
+    for row in rows:
+        if not (NUMBER.match(row.label) and math.isfinite(float(row.label))):
             raise OrganizerError(
-                f"The task {task} has the label {text[:40]!r}.",
-                cure="Write finite numbers with a decimal point, and two classes as 0 and 1. If the labels are names of classes, name the"
-                " file <task>__multiclass.csv.",
+                f"{path}, line {row.line} (id {row.identifier}): the label {row.label[:40]!r} is not a finite number.",
+                cure=f"Write numbers with a decimal point. {CLASSES}",
                 code="standalone.bad_label",
             )
-        numbers.append(value)
-    return numbers

@@ -16,8 +16,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationInfo
 
-from scoring.documents import checked, read_yaml
-from scoring.errors import OrganizerError
+from scoring.documents import checked, read_yaml_file
 
 DESCRIPTION = "task.yaml"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")  # of a task
@@ -108,17 +107,10 @@ def read_package(folder: Path) -> TaskPackage:
     Raises:
         OrganizerError: If it cannot be read, lacks a key, or has an invalid value.
     """
-    import yaml
-
     path = folder / DESCRIPTION
-    try:
-        document = read_yaml(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise OrganizerError(
-            f"{path} cannot be read as YAML.",
-            cure="Correct it, or create one to start from with `neuco-worker task new`.",
-            code="package.unreadable",
-        ) from error
+    document = read_yaml_file(
+        path, code="package.unreadable", cure="`neuco-worker task new` makes one to start from."
+    )
     return checked(
         TaskPackage,
         document if isinstance(document, dict) else {},

@@ -293,6 +293,12 @@ def label_rows(path: Path) -> list[LabelRow]:
 
 def _check_ids(rows: Sequence[LabelRow], public_ids: frozenset[str], source: str) -> None:
     unknown = [f"{row.identifier} on line {row.line}" for row in rows if row.identifier not in public_ids]
+    if rows and len(unknown) == len(rows):
+        raise OrganizerError(
+            f"{source} and the public id list have no id in common. Their first ids are {rows[0].identifier} and {min(public_ids)}.",
+            cure="One of the two has another column as its ids, or writes them in another form: correct the id list or the label file.",
+            code="tasks.other_ids",
+        )
     if unknown:
         raise OrganizerError(
             f"{source} labels {count_of(len(unknown), 'id that is', 'ids that are')} not in the public id list:"

@@ -117,7 +117,9 @@ def evalai(data: bytes) -> None:
     """EvalAI's answers become records of storable values, or one of our errors."""
     status = (200, 400, 401, 403, 404, 406, 429, 500)[data[0] % 8] if data else 200
     with contextlib.suppress(NeucoError):
-        error = failure(status=status, headers={}, body=data[1:], what="fuzz")
+        error = failure(
+            status=status, headers={}, body=data[1:], what="fuzz", address="https://evalai.test/api"
+        )
         assert error is None or error.message.isprintable(), f"no log line holds {error.message!r}"
     try:
         document = parse(data[1:])

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from scoring.documents import read_yaml
+from scoring.documents import read_text, read_yaml
 from scoring.errors import OrganizerError
 from worker.challenge import secrets
 from worker.challenge.faults import fault_lines
@@ -225,17 +225,23 @@ def load(path: Path) -> Configuration:
     Raises:
         OrganizerError: As :func:`read`, or if the file cannot be read.
     """
+    cure = "Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`."
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        missing = isinstance(error, FileNotFoundError)
+        text = read_text(path)
+    except FileNotFoundError:
         raise OrganizerError(
-            f"There is no configuration file at {path}."
-            if missing
-            else f"{path} is not a UTF-8 text file that this user may read.",
-            cure="Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`.",
-            code="config.missing" if missing else "config.unreadable",
+            f"There is no configuration file at {path}.", cure=cure, code="config.missing"
         ) from None
+    except OSError as error:
+        raise OrganizerError(
+            f"{path} cannot be read: {error.strerror}.", cure=cure, code="config.unreadable"
+        ) from None
+    if not text.strip():
+        raise OrganizerError(
+            f"{path} is empty.",
+            cure="Restore it from a backup, or write it again: `neuco-worker init DIR` makes one to start from.",
+            code="config.empty",
+        )
     return read(text, path)
 
 

@@ -66,7 +66,12 @@ def show(
     console = Console(highlight=False)
     for document in shown:
         title = f"Phase {document['phase']}{', closed' if document['closed_at'] else ''}"
-        if document["made_at"] is None:
+        if document["withheld"]:
+            teams = count_of(document["withheld"], "team has a value", "teams have values")
+            console.print(
+                f"{title}: {teams}, withheld until the phase is closed (shown: at_end).", markup=False
+            )
+        elif document["made_at"] is None:
             console.print(f"{title}: there is no board yet.", markup=False)
         elif awards:
             console.print(title, document["awards"], sep="\n", markup=False, soft_wrap=True)

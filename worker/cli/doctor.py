@@ -82,7 +82,7 @@ def doctor(
             config,
             clock=lambda: datetime.now(UTC),
             offline=offline,
-            on_outcome=lambda outcome: status.update(f"{GROUPS[outcome.check.group]} …"),
+            on_check=lambda check, number, of: status.update(f"{number} of {of}: {check.question}"),
             wait=_wait,
             baseline=baseline,
         )

@@ -176,12 +176,13 @@ def _fingerprint(configuration: Configuration) -> str:
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
     """Return when the EvalAI token expires, or why that is unknown."""
-    from worker.evalai import token_expiry
+    from worker.evalai import authorization, token_expiry
 
     try:
         token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
+        authorization(token)
     except OrganizerError as error:
-        return None, error.sentence
+        return None, error.message
     expiry = token_expiry(token)
     return expiry, None if expiry is not None else "the token does not say"
 

@@ -25,7 +25,7 @@ from worker.evalai.records import (
     PhaseSplit,
     Submission,
 )
-from worker.evalai.transport import token_expiry
+from worker.evalai.transport import authorization, token_expiry
 
 __all__ = [
     "WINDOW",
@@ -49,6 +49,7 @@ __all__ = [
     "TokenRefused",
     "Unintelligible",
     "Unreachable",
+    "authorization",
     "backoff",
     "contradiction",
     "could_be_of",

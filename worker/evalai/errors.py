@@ -128,6 +128,7 @@ def failure(
     headers: Mapping[str, str],
     body: bytes,
     what: str,
+    address: str,
     token_expired: bool = False,
 ) -> NeucoError | None:
     """Return the error that an answer means, None if it means none.
@@ -137,6 +138,7 @@ def failure(
         headers: Header fields; the caller's mapping must ignore case.
         body: The whole answer.
         what: The call in words, for the sentence.
+        address: What was asked.
         token_expired: Whether our token has expired by its own date; EvalAI says "invalid or expired" for both.
     """
     if status == 429:
@@ -148,7 +150,7 @@ def failure(
         )
     if 300 <= status < 400:
         return Rejected(
-            f"EvalAI redirected the request to {what} (HTTP {status}).",
+            f"EvalAI redirected the request to {what} (HTTP {status}, asked at {address}).",
             cure="Set evalai.server to the exact address of the EvalAI server, with https://.",
             code="evalai.redirected",
         )
@@ -158,7 +160,7 @@ def failure(
         document, readable = None, False
     if status >= 500 or status == 408 or not readable:
         return Unreachable(
-            f"EvalAI did not send a usable answer to the request to {what} (HTTP {status}).",
+            f"EvalAI did not send a usable answer to the request to {what} (HTTP {status}, asked at {address}).",
             cure="A running worker tries again. If this continues, check evalai.server and whether EvalAI is up.",
         )
     if 200 <= status < 300:
@@ -166,11 +168,11 @@ def failure(
     if status == 401 and "WWW-Authenticate" in headers:
         words = "has expired" if token_expired else json.dumps(document)
         sentence, cure = next(fault for sign, fault in TOKEN_FAULTS.items() if sign in words)
-        return TokenRefused(sentence, cure=cure)
-    return _refusal(status, server_text(document), what)
+        return TokenRefused(f"{sentence.removesuffix('.')} (asked at {address}).", cure=cure)
+    return _refusal(status, server_text(document), what, address)
 
 
-def _refusal(status: int, text: str, what: str) -> OrganizerError:
+def _refusal(status: int, text: str, what: str, address: str) -> OrganizerError:
     """Return what EvalAI means when it knows the token but refuses the call."""
     if status == 403 and "verify your email" in text:
         return NotPermitted(
@@ -185,8 +187,8 @@ def _refusal(status: int, text: str, what: str) -> OrganizerError:
         )
     if status == 404 or (status == 400 and re.search(r"queue name .* does not exist", text)):
         return NotFound(
-            f"EvalAI has no such resource (request to {what}): {text}",
-            cure="Check evalai.challenge and evalai.queue.",
+            f"EvalAI has no such resource (request to {what}, asked at {address}): {text}",
+            cure="Check evalai.server, evalai.challenge and evalai.queue.",
         )
     return Rejected(
         f"EvalAI refused to {what} (HTTP {status}): {text}",

@@ -96,7 +96,8 @@ class Transport:
             )
         except OSError as problem:  # the library's own errors, and those of files that it opens
             return b"", Unreachable(
-                f"The request to {what} did not reach EvalAI, or its answer did not arrive ({type(problem).__name__}).",
+                f"The request to {what} did not reach EvalAI at {self.server + path}, or its answer did not arrive"
+                f" ({type(problem).__name__}).",
                 cure="A running worker tries again. If this continues, check the network and evalai.server.",
             )
         with contextlib.suppress(TypeError, ValueError):  # no date, or an invalid one
@@ -108,6 +109,7 @@ class Transport:
             headers=response.headers,
             body=response.content,
             what=what,
+            address=self.server + path,
             token_expired=self.expiry is not None and self.expiry <= self._clock(),
         )
         return response.content, error
@@ -122,21 +124,29 @@ def token_expiry(token: str) -> datetime | None:
         return None
 
 
+def authorization(token: str) -> str:
+    """Return the value of the header that sends a token.
+
+    Raises:
+        OrganizerError: If it has not the form of one.
+    """
+    token = token.strip()
+    if re.fullmatch(r"[0-9a-fA-F]{40}", token):
+        return f"Token {token}"
+    if re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", token, re.ASCII):
+        return f"Bearer {token}"
+    raise OrganizerError(
+        "The EvalAI token is neither a JSON web token nor 40 hexadecimal digits.",
+        cure="Copy the whole token from the EvalAI profile page.",
+        code="evalai.token_form",
+    )
+
+
 class _TokenAuth(AuthBase):
     """Adds the Authorization header; its repr hides the token."""
 
     def __init__(self, token: str) -> None:
-        token = token.strip()
-        if re.fullmatch(r"[0-9a-fA-F]{40}", token):
-            self._header = f"Token {token}"
-        elif re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", token, re.ASCII):
-            self._header = f"Bearer {token}"
-        else:
-            raise OrganizerError(
-                "The EvalAI token is neither a JSON web token nor 40 hexadecimal digits.",
-                cure="Copy the whole token from the EvalAI profile page.",
-                code="evalai.token_form",
-            )
+        self._header = authorization(token)
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         request.headers["Authorization"] = self._header

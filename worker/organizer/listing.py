@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leaderboard import PhaseSnapshot
-from leaderboard.ranking import from_json
+from leaderboard.ranking import from_json, waiting_teams
 from leaderboard.rendering import printed, public_rows
 from leaderboard.report import awards
 from scoring.errors import OrganizerError
@@ -19,6 +19,7 @@ from worker.evaluation.answers import Answer
 from worker.fairness.membership import is_baseline
 from worker.fairness.places import Place, Placed, places
 from worker.fairness.register import LATEST, RegisterReplay, submission_facts
+from worker.fairness.replay import PhaseReplay
 from worker.intake import waiting
 from worker.organizer.session import OrganizerSession
 from worker.state import ACTIVE, State, SubmissionRow, Transaction
@@ -186,7 +187,14 @@ def last_boards(session: OrganizerSession, phase: str | None = None) -> list[dic
         session.check_phase(phase)
     names = list(session.configuration.phases) if phase is None else [phase]
     with session.store.read() as tx:
-        return [_last_board(tx, name) for name in names]
+        replays = RegisterReplay().at(tx)
+        return [_last_board(tx, name) | {"withheld": _withheld(replays[name])} for name in names]
+
+
+def _withheld(phase: PhaseReplay) -> int:
+    """Return how many teams have values that are not shown before the phase is closed."""
+    snapshot = phase.snapshot(LATEST)
+    return len(waiting_teams(snapshot)) if snapshot and phase.withholds(LATEST) else 0
 
 
 def _last_board(tx: Transaction, name: str) -> dict[str, Any]:

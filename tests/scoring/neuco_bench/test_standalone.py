@@ -12,11 +12,12 @@ import pytest
 
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.neuco_bench.configuration import parse_settings, read_settings
+from scoring.neuco_bench.expectations import check_task
 from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.results import make_run_folder
 from scoring.neuco_bench.run import read_material, score_run
-from scoring.tasks import TaskType
+from scoring.tasks import TaskType, load_tasks
 
 IDS = [f"a{number:02}" for number in range(30)]
 GOLDEN = Path(__file__).parents[1] / "golden" / "digits_pixels"
@@ -137,6 +138,42 @@ def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
     write_csv(path, ["id", "label"], [["a", 1], ["b", "high"], ["c", 2]])
     with pytest.raises(OrganizerError, match="high"):
         read_labels(path, "t", "regr")
+
+
+def test_labels_that_are_names_lead_to_one_place(tmp_path: Path) -> None:
+    """The error has file and line, and a cure for challenges: a file of several classes, which only `score` knows, is no way around it."""
+    names = ["water", "land", "ice"]
+    path = write_csv(tmp_path / "t__cls.csv", ["id", "label"], zip(IDS, names * 10, strict=True))
+    ((_, (finding,)),) = [check_task(path)]
+    assert f"{path}, line 2 (id {IDS[0]}): the label 'water' is not a finite number." in finding[2]
+    assert "Of more classes, make one task of two classes for each; only for `score`" in finding[2]
+    numbers = [names.index(name) for name in names * 10]
+    write_csv(path, ["id", "label"], zip(IDS, numbers, strict=True))
+    ((_, (finding,)),) = [check_task(path)]
+    assert f"{path} is of a task of two classes, but has 3 different labels." in finding[2]
+    with pytest.raises(OrganizerError, match="one task per class"):
+        load_tasks(path.rename(tmp_path / "t__multiclass.csv").parent, IDS)
+
+
+def test_a_check_says_how_labels_are_distributed(tmp_path: Path) -> None:
+    """The sizes of the classes, and labels far from the others, such as a code for missing values; no label is shown."""
+
+    def said(kind: str, labels: list[object]) -> str:
+        path = write_csv(tmp_path / f"t__{kind}.csv", ["id", "label"], zip(IDS, labels, strict=True))
+        return check_task(path)[1][0][2]
+
+    assert (
+        "30 labels of type cls. Its 2 classes have 3 to 27 samples each; 10.0% are in the smallest."
+        in said("cls", [1] * 3 + [0] * 27)
+    )
+    assert "Its 2 classes have 10 to 30 samples each" in said("multilabel", ["a;b"] * 10 + ["a"] * 20)
+    assert "None is far from the others." in said("regr", list(range(30)))
+    far = said("regr", [*range(28), -9999, -9999])
+    assert (
+        f"2 labels are more than 10 interquartile ranges from the middle half, first that of {IDS[28]}."
+        in far
+    )
+    assert "-9999" not in far
 
 
 def test_classes_are_sorted_by_their_numbers_however_long_these_are(tmp_path: Path) -> None:

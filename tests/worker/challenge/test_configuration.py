@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from scoring.errors import OrganizerError
+from scoring.tasks import read_package
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.faults import FORMS
 from worker.challenge.files import read_phase
@@ -70,6 +71,27 @@ def test_a_fault_has_its_line_value_and_what_is_allowed(
     (tmp_path / "valid.yaml").write_text(VALID)
     load(tmp_path / "valid.yaml")
     assert message in refused(tmp_path, VALID.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "cure"),
+    [
+        (VALID.replace("queue: q", "queue: gr\xfcn").encode("latin1"), "is not UTF-8 text, first on line 5", "iconv -f latin1"),
+        (b"\xef\xbb\xbf\n", "is empty", "Restore it from a backup"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_text_or_empty_has_its_own_cure(
+    tmp_path: Path, content: bytes, words: str, cure: str
+) -> None:
+    """The cure is another one than for a file that is missing; a task package says the same."""
+    (tmp_path / "challenge.yaml").write_bytes(content)
+    (tmp_path / "task.yaml").write_bytes(content)
+    with pytest.raises(OrganizerError) as error:
+        load(tmp_path / "challenge.yaml")
+    assert words in error.value.sentence
+    assert cure in error.value.cure
+    with pytest.raises(OrganizerError, match=words):
+        read_package(tmp_path)
 
 
 def test_every_fault_of_a_value_is_in_our_words() -> None:

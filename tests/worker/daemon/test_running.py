@@ -61,6 +61,8 @@ def test_once_does_everything_and_ends_with_zero(live: Harness) -> None:
     assert (document["leader"], document["states"]) == (None, {"published": 1, "failed": 1})
     assert document["token_expires"] is None
     assert "NEUCO_TEST_TOKEN, which is not set" in document["token_expiry_unknown"]
+    told = json.loads(live.command("status", "--json", NEUCO_TEST_TOKEN="a password").stdout)
+    assert "neither a JSON web token nor" in told["token_expiry_unknown"]
 
 
 def test_once_says_what_a_pause_leaves_undone(live: Harness) -> None:

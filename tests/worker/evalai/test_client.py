@@ -112,6 +112,7 @@ def test_every_fault_is_infrastructure(sandbox: Sandbox, client: Client, fault: 
         with pytest.raises(Unreachable) as problem:
             call(pk)
         assert isinstance(problem.value, InfrastructureError)
+        assert f"{sandbox.url}/api/jobs/" in problem.value.sentence  # the address that was asked
 
 
 # Who may do what
@@ -403,7 +404,7 @@ def test_no_json_breaks_the_readers(document: Any) -> None:
 @settings(max_examples=150, deadline=None)
 def test_no_answer_breaks_the_reading_of_failures(status: int, body: bytes) -> None:
     """Any status and body give one of our errors or none, with a short printable sentence."""
-    error = failure(status=status, headers={}, body=body, what="try")
+    error = failure(status=status, headers={}, body=body, what="try", address="https://evalai.test/api")
     assert error is None or (isinstance(error, NeucoError) and len(error.sentence) < 500)
     if status >= 500:
         assert isinstance(error, Unreachable)

@@ -37,6 +37,8 @@ def test_values_are_withheld_until_the_phase_is_closed(harness: Harness, worker:
     board = json.loads(harness.published("leaderboard/dev.json"))
     assert [(row["team"], row["submissions"]) for row in board["waiting"]] == [("A", 1), ("B", 1)]
     assert board["entries"] == []
+    said = harness.command("board", "show", "--phase", "dev").stdout
+    assert "Phase dev: 2 teams have values, withheld until the phase is closed" in said
     early = refusal(harness, "challenge", "reveal", "--phase", "dev", "--open", "--yes")
     assert "Close a phase before you reveal it" in early
     assert "posts the withheld values to EvalAI" in harness.decide(*CLOSE, "--now")

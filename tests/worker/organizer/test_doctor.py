@@ -21,6 +21,7 @@ import requests
 
 from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import git
+from tests.worker.harness.terminal import shown
 from tests.worker.organizer.doctor_faults import (
     FAULTS,
     HEALTHY_PHASES,
@@ -310,6 +311,32 @@ def test_the_command_shows_failures_first_and_ends_with_1(
         os.fspath(challenge.folder / "challenge.secret"),
     ):
         assert hidden not in captured.out + captured.err
+
+
+def test_advice_about_epochs_is_one_number_for_all_phases(challenge: FaultyChallenge) -> None:
+    """It is enough for every task, or for all others without the task that needs the most, which is named."""
+    challenge.change({"scoring": {"epochs": 1}})
+    labels = label_rows("dev")["gamma__regr.csv"]
+    challenge.labels("dev", "gamma__regr.csv", labels[:25])
+    (outcome,) = challenge.examine("labels.steps").outcomes
+    (finding,) = outcome.findings
+    found = re.search(
+        r"scoring.epochs to (\d+) .*drop gamma in phase dev, .*; (\d+) epochs are enough", finding.cure
+    )
+    assert found is not None, finding
+    most, others = map(int, found.groups())
+    assert most > others > 1
+    challenge.change({"scoring": {"epochs": others}})
+    (finding,) = challenge.examine("labels.steps").outcomes[0].findings
+    assert finding.sentence.startswith("The probes of gamma in phase dev train")
+    challenge.change({"scoring": {"epochs": most}})
+    assert challenge.examine("labels.steps").outcomes[0].findings == ()
+
+
+def test_a_terminal_shows_what_is_being_checked(challenge: FaultyChallenge) -> None:
+    """The checks are counted, since some take long."""
+    screen = shown("doctor", "--offline", "--config", str(challenge.path))
+    assert f"of {len(CHECKS)}: Does a submission fit its limits" in screen
 
 
 def test_all_placeholders_are_one_problem(challenge: FaultyChallenge) -> None:

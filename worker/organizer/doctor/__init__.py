@@ -41,7 +41,7 @@ def examine(
     clock: Callable[[], datetime],
     offline: bool = False,
     only: Collection[str] = ALL,
-    on_outcome: Callable[[CheckOutcome], None] = lambda _: None,
+    on_check: Callable[[Check[Any], int, int], None] = lambda *_: None,
     wait: Wait = lambda seconds, _: time.sleep(seconds),
     baseline: Path | None = None,
 ) -> Report:
@@ -52,7 +52,7 @@ def examine(
         clock: Returns the time of this machine, aware.
         offline: Skip the checks that contact other machines.
         only: Ids of the checks to run.
-        on_outcome: Called with each outcome as soon as it is known.
+        on_check: Called before each check with it, its number from 1, and the number of checks.
         wait: Waits for the given seconds, with the reason.
         baseline: Embeddings that are scored with groups and without them.
     """
@@ -74,6 +74,7 @@ def examine(
             for check in checks:
                 if check.id not in only:
                     continue
+                on_check(check, len(outcomes) + 1, len(only))
                 if offline and check.remote:
                     findings = [skipped("--offline was given.")]
                 else:
@@ -81,9 +82,7 @@ def examine(
                         challenge if isinstance(challenge, Exception) else _attempt(read, challenge)
                     )
                     findings = _findings(check, subject, reported)
-                outcome = CheckOutcome(check=check, findings=tuple(findings))
-                outcomes.append(outcome)
-                on_outcome(outcome)
+                outcomes.append(CheckOutcome(check=check, findings=tuple(findings)))
     return Report(outcomes=tuple(outcomes))
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from scoring.inputs.columns import by_number
 from scoring.inputs.limits import MEGABYTE
-from scoring.printable import count_of
+from scoring.printable import count_of, name_some
 from scoring.randomness import held_out
 from scoring.tasks import Task, TaskType
 from scoring.training_length import training_length
@@ -163,26 +163,27 @@ def spread(files: Files) -> Iterator[Finding]:
 def steps(files: Files) -> Iterator[Finding]:
     """Look for tasks whose probes cannot forget their random initial weights."""
     scoring, dim = files.configuration.scoring, files.configuration.submission.embedding_dim
-    for codename, tasks in files.tasks.items():
-        lengths = {
-            task.name: training_length(
-                len(task.ids),
-                dim,
-                epochs=scoring.epochs,
-                batch_size=scoring.batch_size,
-                learning_rate=scoring.learning_rate,
-                test_size=scoring.test_size,
-            )
-            for task in tasks
-        }
-        short = [name for name, length in lengths.items() if not length.is_enough]
-        if short:
-            task = min(short, key=lambda name: lengths[name].steps)
-            yield warn(
-                f"Phase {codename}: the probes of {len(short)} of {len(tasks)} tasks train for too few steps to learn much. Those of {task}"
-                f" train for {lengths[task].reason}.",
-                f"Label more samples, set scoring.epochs to {lengths[task].epochs} or more, or use a smaller scoring.batch_size.",
-            )
+    lengths = {
+        f"{task.name} in phase {codename}": training_length(
+            len(task.ids),
+            dim,
+            epochs=scoring.epochs,
+            batch_size=scoring.batch_size,
+            learning_rate=scoring.learning_rate,
+            test_size=scoring.test_size,
+        )
+        for codename, task in files.each_task()
+    }
+    short = {name: length for name, length in lengths.items() if not length.is_enough}
+    if short:
+        task, *others = sorted(short, key=lambda name: short[name].epochs, reverse=True)
+        rest = max([scoring.epochs, *(short[name].epochs for name in others)])
+        yield warn(
+            f"The probes of {name_some([task, *others])} train for too few steps to learn much. Those of {task} train for"
+            f" {short[task].reason}.",
+            f"Set scoring.epochs to {short[task].epochs} or more, which is enough for all phases, or use a smaller scoring.batch_size. Or"
+            f" drop {task}, or label more of its samples; {rest} epochs are enough for the other tasks.",
+        )
 
 
 def cost(files: Files) -> Iterator[Finding]:

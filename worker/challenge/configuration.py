@@ -161,6 +161,11 @@ class Configuration(Section):
             return str(self.path(Path(text)))
         return text
 
+    @property
+    def board_address(self) -> str | None:
+        """The address of the leaderboard's page or, if it is not configured, of its repository; None if a browser can open neither."""
+        return self.leaderboard.page or web_address(self.leaderboard.repository)
+
     def references(self) -> dict[str, str]:
         """Return the references to secrets by key, without those that are not set."""
         references = {

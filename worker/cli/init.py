@@ -208,7 +208,7 @@ def bundle(
     """
     from worker.challenge.configuration import load
     from worker.organizer import scaffold
-    from worker.organizer.bundle import page_address, read_sources
+    from worker.organizer.bundle import read_sources
     from worker.organizer.bundle_check import own_parts
 
     configuration = load(directory / "challenge.yaml")
@@ -218,7 +218,7 @@ def bundle(
     if own := own_parts(read_sources(directory / "bundle"), configuration):
         print(f"Check yourself what is no longer marked: {', '.join(own)}.")
     print(f"Wrote {directory / 'bundle.zip'}.")
-    if page_address(configuration) is None:
+    if configuration.board_address is None:
         typer.echo(
             f"Its pages do not link to the leaderboard, because a browser cannot open leaderboard.repository"
             f" ({configuration.leaderboard.repository}). Set leaderboard.repository or leaderboard.page in"

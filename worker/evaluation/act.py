@@ -156,7 +156,9 @@ class ScoreSubmission(ChildAct[Result]):
         q_mean, value, receipt = score
         answer = answers.finished(
             value,
-            step=setup.record.rules.ladder_step,
+            rules=setup.record.rules,
+            public=bool(row and row.public),
+            board=self._context.configuration.board_address,
             notes=tuple(result["notes"]),
             zarr_suffix_removed=result["zarr_suffix_removed"],
             receipt=receipt,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from leaderboard import PhaseRules, Selection
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
 from scoring.metrics import mean_quality
 from worker.challenge.records import PhaseRecord
@@ -24,6 +25,14 @@ from worker.fairness.membership import AFTER_THE_CLOSE, ShownValue
 from worker.fairness.register import LATEST, RegisterReplay, register_score
 from worker.fairness.replay import PhaseReplay
 from worker.state import COUNTED, LONGEST_WAIT, OutboxKind, State, SubmissionRow, Transaction
+
+PRIVATE = "This submission is private, so it is on no board."
+SELECTS = {
+    Selection.LAST: "Your team's next public submission in this phase replaces this one on the board.",
+    Selection.LADDER: "This submission is not compared with others of its team.",  # taken off, or the organizers'
+    Selection.BEST: "The board shows your team's public submission with the highest mean Q.",
+}
+"""What decides which submission of a team is on the board."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +73,9 @@ class Answer:
 def finished(
     score: ShownValue,
     *,
-    step: float | None,
+    rules: PhaseRules,
+    public: bool,
+    board: str | None,
     notes: tuple[str, ...],
     zarr_suffix_removed: bool,
     receipt: Mapping[str, Any] | None = None,
@@ -73,14 +84,17 @@ def finished(
 
     Args:
         score: The value that is shown, and whether it counts, by the phase's rules.
-        step: Step of the Ladder, if it selects.
+        rules: The phase's rules.
+        public: Whether the submission is.
+        board: The address of the board; None if a browser cannot open it.
         notes: About the participant's own file.
         zarr_suffix_removed: Whether ids had such a suffix.
         receipt: What lets the participant prove later what was scored, see :mod:`worker.fairness.receipts`.
     """
     document: dict[str, object] = {
         "status": "completed",
-        **_score(score, step),
+        **_score(score, rules, public=public),
+        **({"board": board} if board else {}),
         "more_than_allowed_probes_failed": False,
         "zarr_suffix_removed": zarr_suffix_removed,
         "notes": list(notes),
@@ -90,17 +104,19 @@ def finished(
     return Answer(status="finished", stdout=json.dumps(document), value=score.value, counts=score.counts)
 
 
-def _score(score: ShownValue, step: float | None) -> dict[str, object]:
-    """Return the part of the answer about the score; without the Ladder, and with values shown at once, that is mean Q alone."""
+def _score(score: ShownValue, rules: PhaseRules, *, public: bool) -> dict[str, object]:
+    """Return the part of the answer about the score, with a line on why the submission is not on the board, or what replaces it there."""
+    step = rules.ladder_step
     if score == AFTER_THE_CLOSE:
         explanation = "This phase was closed before your file was scored. The submission does not count, and no value is shown."
         return {"counts": False, "explanation": explanation}
     if score.value is None:
+        private = "" if public else f" {PRIVATE}"
         return {
-            "explanation": "Your file was scored. You will see the value when the organizers close this phase."
+            "explanation": f"Your file was scored. You will see the value when the organizers close this phase.{private}"
         }
     if score.counts is None or step is None:
-        return {"q_mean": score.value}
+        return {"q_mean": score.value, "explanation": SELECTS[rules.selection] if public else PRIVATE}
     if score.counts:
         explanation = "Your team's next submissions with the same visibility (public or private) are compared with this one."
     else:
@@ -108,6 +124,8 @@ def _score(score: ShownValue, step: float | None) -> dict[str, object]:
             f"This submission does not count: its mean Q, before rounding, is not more than {step:g} above q_mean, which is the value shown"
             " for an earlier submission of your team."
         )
+    if not public:
+        explanation = f"{PRIVATE} {explanation}"
     return {"q_mean": score.value, "rounded_to": step, "counts": score.counts, "explanation": explanation}
 
 
@@ -217,7 +235,7 @@ def correct_phase(
             tx.note(submission.pk, q_mean=q_mean)
             continue
         changed += 1
-        _answer_again(tx, submission, _with_score(before, value, record, receipt), q_mean, now)
+        _answer_again(tx, submission, _with_score(before, submission, value, record, receipt), q_mean, now)
     return changed
 
 
@@ -244,12 +262,16 @@ def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: f
         tx.owe(OutboxKind.POST, row.pk, now=now)
 
 
-def _with_score(before: Answer, value: ShownValue, record: PhaseRecord, receipt: Mapping[str, Any]) -> Answer:
+def _with_score(
+    before: Answer, row: SubmissionRow, value: ShownValue, record: PhaseRecord, receipt: Mapping[str, Any]
+) -> Answer:
     """Return an answer with another score and receipt, but the same notes."""
     document = json.loads(before.stdout)
     return finished(
         value,
-        step=record.rules.ladder_step,
+        rules=record.rules,
+        public=bool(row.public),
+        board=document.get("board"),
         notes=tuple(document.get("notes", ())),
         zarr_suffix_removed=bool(document.get("zarr_suffix_removed")),
         receipt=receipt,

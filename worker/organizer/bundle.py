@@ -210,11 +210,6 @@ def which_counts(phase: Phase) -> str:
     return WHICH_COUNTS[phase.selection]
 
 
-def page_address(configuration: Configuration) -> str | None:
-    """Return the address of the leaderboard's page or, if it is not configured, of its repository; None if a browser can open neither."""
-    return configuration.leaderboard.page or web_address(configuration.leaderboard.repository)
-
-
 def pack(files: Mapping[str, bytes], configuration: Configuration) -> bytes:
     """Return the zip of a bundle's sources, which contains the zipped evaluation script. Equal files make an equal zip.
 
@@ -247,7 +242,7 @@ def verification(configuration: Configuration) -> str:
 
 def with_addresses(page: bytes, configuration: Configuration) -> bytes:
     """Return a page with the key's fingerprint and the addresses of the leaderboard or, if these are unknown, with words."""
-    address = page_address(configuration)
+    address = configuration.board_address
     if address is None:
         page = page.replace(f'<a href="{LEADERBOARD}">{LEADERBOARD}</a>'.encode(), UNKNOWN.encode())
     texts = {

@@ -28,7 +28,10 @@ def test_a_good_file_is_answered_with_one_entry_and_is_on_the_board(
     assert worker.state(pk) is State.PUBLISHED
     stdout = harness.stdout(pk)
     assert (stdout.keys(), stdout["status"], stdout["more_than_allowed_probes_failed"], stdout["notes"]) == (
-        {"status", "q_mean", "more_than_allowed_probes_failed", "zarr_suffix_removed", "notes", "receipt"},
+        {
+            *("status", "q_mean", "explanation", "more_than_allowed_probes_failed", "zarr_suffix_removed"),
+            *("notes", "receipt"),
+        },
         "completed",
         False,
         [],
@@ -40,6 +43,23 @@ def test_a_good_file_is_answered_with_one_entry_and_is_on_the_board(
     ]
     assert harness.teams() == ["A"]
     assert harness.evalai.queue_length() == 0
+
+
+def test_an_answer_says_where_the_board_is_and_why_its_file_is_not_on_it(harness: Harness) -> None:
+    """The line depends only on rules and visibility, which are public, so it tells nothing about a score."""
+    page = "https://example.org/board/"
+    harness.configure({"leaderboard": {"page": page}, "phases": {"eval": {"selection": "best"}}})
+    with harness.worker() as worker:
+        private = harness.submit("A", embeddings(1), public=False)
+        last, best = harness.submit("A", embeddings(2)), harness.submit("A", embeddings(1), phase="eval")
+        worker.drive()
+    for pk, words in (
+        (private, "is private, so it is on no board"),
+        (last, "replaces this one"),
+        (best, "with the highest mean Q"),
+    ):
+        assert words in harness.stdout(pk)["explanation"]
+        assert harness.stdout(pk)["board"] == page
 
 
 def test_a_malformed_file_fails_with_words_about_the_file_alone(harness: Harness, worker: StepWorker) -> None:

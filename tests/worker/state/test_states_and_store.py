@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leaderboard import PhaseRules
 from scoring.errors import InfrastructureError, ParticipantError
 from scoring.metrics import shown
 from scoring.scorecard import TaskScore
@@ -252,7 +253,9 @@ def test_answers_leave_on_multiples_of_the_grid(elapsed_s: float, grid_s: float)
 def test_a_success_says_one_rounded_number_twice(q_mean: float, decimals: int) -> None:
     """The posted value equals that in stdout, byte for byte after storing; there is no negative zero."""
     value = ShownValue(value=shown(q_mean, decimals))
-    answer = answers.finished(value, step=None, notes=("note",), zarr_suffix_removed=False)
+    answer = answers.finished(
+        value, rules=PhaseRules(), public=True, board=None, notes=("note",), zarr_suffix_removed=False
+    )
     assert answers.Answer.from_json(answer.to_json()) == answer
     stdout = json.loads(answer.stdout)
     assert stdout["q_mean"] == answer.value == round(q_mean, decimals)

@@ -18,7 +18,7 @@ from worker.challenge.files import differences, read_secret
 from worker.challenge.setups import open_phase
 from worker.challenge.signing import check_signer, fingerprint, read_signer
 from worker.fairness import commitments, disclosure
-from worker.organizer.bundle import pack, page_address, read_sources, verification
+from worker.organizer.bundle import pack, read_sources, verification
 from worker.organizer.bundle_check import bundle_faults, has_text, own_parts
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge
@@ -101,7 +101,7 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
             yield note(f"Check yourself what is no longer marked in bundle/: {', '.join(own)}.")
     if faults or configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
         return  # the example is reported as a placeholder
-    address = page_address(configuration)
+    address = configuration.board_address
     if address is None or not has_text(archive, address):
         yield warn(
             "The pages of bundle.zip do not link to the leaderboard.",

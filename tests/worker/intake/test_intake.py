@@ -50,7 +50,7 @@ def test_an_answer_says_where_the_board_is_and_why_its_file_is_not_on_it(harness
     page = "https://example.org/board/"
     harness.configure({"leaderboard": {"page": page}, "phases": {"eval": {"selection": "best"}}})
     with harness.worker() as worker:
-        private = harness.submit("A", embeddings(1), public=False)
+        private = harness.submit("A", embeddings(1), is_public=False)
         last, best = harness.submit("A", embeddings(2)), harness.submit("A", embeddings(1), phase="eval")
         worker.drive()
     for pk, words in (

@@ -93,12 +93,14 @@ def copied(folder: RehearsalFolder, configuration: Configuration) -> Configurati
 @contextmanager
 def removed_if_refused(folder: Path) -> Iterator[None]:
     """Remove a folder that was new or empty if the system refuses a file in it, for example because the disk is full."""
-    fresh = not folder.exists() or not any(folder.iterdir())
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    if not made and not any(folder.iterdir()):
+        made = [folder]
     try:
         yield
     except OSError:
-        if fresh:
-            shutil.rmtree(folder, ignore_errors=True)
+        for place in made[-1:]:
+            shutil.rmtree(place, ignore_errors=True)
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import subprocess
@@ -11,7 +12,12 @@ from typing import Any
 
 import typer
 
+from leaderboard import PhaseRules
+from scoring.inputs.faults import CATALOGUE
 from worker import cli
+from worker.evaluation.answers import finished
+from worker.fairness.membership import ShownValue
+from worker.fairness.receipts import Receipt
 from worker.participant.commands import app as checker
 
 ROOT = Path(__file__).parents[2]
@@ -88,3 +94,24 @@ def test_every_page_can_be_reached() -> None:
         targets = re.findall(r"\]\(([^)#:]+\.md)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8"))
         waiting += {(page.parent / target).resolve() for target in targets} - reached - set(waiting)
     assert {ROOT / name for name in documents()} - reached == set()
+
+
+def test_the_page_for_participants_shows_an_answer_as_it_is() -> None:
+    """Its stdout has the keys and the explanation of a real one, with a receipt, and its stderr the words of the catalogue."""
+    page = (ROOT / "docs" / "participants.md").read_text(encoding="utf-8")
+    (shown,), (refused,) = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("json", "text"))
+    document = json.loads(shown)
+    answer = finished(
+        ShownValue(value=document["q_mean"]),
+        rules=PhaseRules(),
+        public=True,
+        board=document["board"],
+        notes=(),
+        zarr_suffix_removed=False,
+        receipt=document["receipt"],
+    )
+    assert json.loads(answer.stdout) == document
+    assert document["receipt"].keys() == Receipt.model_fields.keys()
+    _, *faults = refused.strip().splitlines()
+    cures = {kind.cure for kind in CATALOGUE.values()}
+    assert all(any(line.endswith(cure) for cure in cures) for line in faults)

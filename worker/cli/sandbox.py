@@ -34,7 +34,7 @@ def sandbox(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="A challenge's configuration to imitate, or its folder: title, number, queue, phases.",
+            help="Configuration or folder of a challenge to imitate.",
             callback=lambda path: path and configuration_file(path),
         ),
     ] = None,
@@ -44,7 +44,7 @@ def sandbox(
     run: Annotated[
         Path | None,
         typer.Option(
-            help="Also run the worker, on a copy of --config's challenge, with tasks and secret, in this new or empty folder.",
+            help="Also run the worker, on a copy of --config's challenge in this new or empty folder.",
             metavar="DIR",
             show_default=False,
         ),

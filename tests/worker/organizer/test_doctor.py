@@ -118,6 +118,17 @@ def test_each_misconfiguration_at_evalai_is_named_once(
     assert all(others == [f"{identifier} failed."] for others in found.values()), found
 
 
+@pytest.mark.parametrize("approved", [True, False])
+def test_before_the_approval_a_note_names_the_price(challenge: FaultyChallenge, *, approved: bool) -> None:
+    """It is a note, because only EvalAI's team knows what a challenge costs."""
+    misconfigured("challenge", {"approved_by_admin": approved})(challenge)
+    (outcome,) = challenge.examine("evalai.launch").outcomes
+    notes = [finding.sentence for finding in outcome.findings if finding.level is Level.OK]
+    assert [sentence.startswith("Ask EvalAI about the price") for sentence in notes] == [True] * (
+        not approved
+    )
+
+
 def test_a_later_phase_that_waits_is_in_order_while_another_one_is_open(challenge: FaultyChallenge) -> None:
     """The last phase begins later and is not public yet, as it should be; if no phase is open, each one that waits is named."""
     challenge.prepare = lambda evalai: evalai.set_phase(
@@ -335,6 +346,7 @@ def test_advice_about_epochs_is_one_number_for_all_phases(challenge: FaultyChall
 
 def test_a_terminal_shows_what_is_being_checked(challenge: FaultyChallenge) -> None:
     """The checks are counted, since some take long."""
+    challenge.open()
     screen = shown("doctor", "--offline", "--config", str(challenge.path))
     assert f"of {len(CHECKS)}: Does a submission fit its limits" in screen
 

@@ -21,6 +21,7 @@ from worker.organizer.doctor.told import Setting, Told, each
 SOON = timedelta(days=30)
 ALLOWED_PER_MINUTE = 60
 PER_MINUTE = 15  # submissions: an answer takes about four of the 60 calls that EvalAI allows
+USUAL_PHASES = 2
 MINUTE = "%Y-%m-%d %H:%M"
 SKEW_WARN = timedelta(seconds=10)
 PUBLIC = 3
@@ -134,6 +135,19 @@ def launch(evalai: EvalAI) -> Iterator[Finding]:
     yield from each(_admits(phase) for phase in phases.values())
     page = evalai.page
     yield from each([*(setting.compare(page) for setting in LAUNCH), _begun(page, now), _domains(page)])
+    yield from each([_before_approval(page, len(phases))])
+
+
+def _before_approval(challenge: Told, phases: int) -> Iterator[Finding]:
+    """Say what EvalAI may want from hosts besides finished submissions."""
+    if challenge.flag("approved_by_admin"):
+        return
+    yield note(
+        "Ask EvalAI about the price: its documentation of July 2025 names 100 $ a month for remote evaluation, and challenges are `paid` by"
+        " default since May 2026."
+    )
+    if phases > USUAL_PHASES:
+        yield note(f"More than {USUAL_PHASES} phases may need the consent of EvalAI's administrators.")
 
 
 def _ended(challenge: Told, now: datetime) -> Iterator[Finding]:

@@ -285,7 +285,10 @@ class _WantedRows(MatrixBuilder):
             raise faults.verdict({"rows.no_values"})
         if not len(present):
             form = differing_form(self.stranger_examples, self.ids)
-            differs = f": it has {form[1][0]}, so {form[0]}" if form else ""
+            firsts = " and ".join(shown(ids[0]) for ids in (self.stranger_examples, self.ids) if ids)
+            differs = (
+                f": it has {form[1][0]}, so {form[0]}" if form else f"; the first ids of both are {firsts}"
+            )
             raise ParticipantError(
                 f"No id of the embeddings has a label{differs}.",
                 cure="Check the column id. The labels must use the same ids.",

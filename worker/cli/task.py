@@ -87,17 +87,17 @@ def new(
     if folder.exists():
         raise OrganizerError(f"{folder} exists already.", cure="Choose another folder.", code="task.exists")
     read_labels(labels, folder.name, chosen)
-    content = labels.read_bytes() if blocks is None else _with_blocks(labels, blocks)
+    content, groups = (labels.read_bytes(), "") if blocks is None else _with_blocks(labels, blocks)
     text = TEMPLATE.format(identifier=folder.name, type=chosen)
     files = {"labels.csv": content, "task.yaml": text.encode()}
     write_files(folder, files, private=("",))  # the labels are hidden
     print(
-        f"Made {folder}. Fill in {folder / 'task.yaml'}, then run: neuco-worker task check {shlex.quote(str(folder))}"
+        f"Made {folder}{groups}. Fill in {folder / 'task.yaml'}, then run: neuco-worker task check {shlex.quote(str(folder))}"
     )
 
 
-def _with_blocks(labels: Path, km: float) -> bytes:
-    """Return a label file with a column of groups instead of coordinates."""
+def _with_blocks(labels: Path, km: float) -> tuple[bytes, str]:
+    """Return a label file with a column of groups instead of coordinates, and how many groups there are, in words."""
     import pandas as pd
 
     from scoring.tasks import blocks
@@ -118,9 +118,9 @@ def _with_blocks(labels: Path, km: float) -> bytes:
             code="task.coordinates",
         )
     groups = blocks(degrees[places[0]], degrees[places[1]], km)
-    print(f"Made {len(set(groups)):,} groups of {len(table):,} samples.")
     table = table.drop(columns=places).assign(group=groups)
-    return table.to_csv(index=False, lineterminator="\n").encode()
+    content = table.to_csv(index=False, lineterminator="\n").encode()
+    return content, f" with {len(set(groups)):,} groups of {len(table):,} samples"
 
 
 @task.command()

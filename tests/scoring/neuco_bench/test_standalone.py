@@ -85,6 +85,12 @@ def test_embeddings_that_cannot_be_scored_are_refused(
     assert caught.value.code == code
 
 
+def test_ids_without_any_label_are_shown_next_to_those_of_the_labels(tmp_path: Path) -> None:
+    """So it is seen which of the two has another column as its ids."""
+    with pytest.raises(ParticipantError, match='the first ids of both are "z" and "a"'):
+        read_embeddings(write_csv(tmp_path / "t.csv", ["id", "0"], [["z", "1"]]), ["a", "b"])
+
+
 def test_true_and_false_are_one_and_zero(tmp_path: Path) -> None:
     """Such a column is read as numbers by pandas, and so by NeuCo-Bench."""
     rows = [f"{identifier},{number % 3 == 0},{number}" for number, identifier in enumerate(IDS)]

@@ -65,6 +65,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, challenge: Path, command: st
     if done.returncode:
         assert "File too large" in done.stderr
         assert "bug" not in done.stderr
+        assert done.stdout == ""  # nothing is said to be done that is not
         assert list(tmp_path.iterdir()) == []
 
 

@@ -22,7 +22,6 @@ PIP_INSTALL := $(PIP) install --quiet --no-compile --constraint constraints.txt
 check test soak: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 # As many processes as processors run anyway; each would start threads, and wait for them, when it imports NumPy.
 check test soak: export OPENBLAS_NUM_THREADS := 1
-PACKAGES := worker scoring leaderboard
 RESOLUTION ?= lowest-direct
 # Where `make package` installs the wheel that it has built, and what `make image` calls the image.
 INSTALLED := build/installed
@@ -46,10 +45,10 @@ versions:  ## Run the demo with the oldest allowed versions of the dependencies,
 	@.cache/versions/bin/uv pip install --quiet --python .cache/versions --resolution $(RESOLUTION) .
 	@.cache/versions/bin/neuco-worker demo
 
-check: $(VENV)/.collected lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
+check: lint $(VENV)/.collected  ## Linters, types, and the tests that start no process: for every change.
 	@$(BIN)/python -m pytest -n 4 --quick
 
-test: $(VENV)/.installed  ## Check everything: linters, types, and the whole test suite (ten to twenty minutes).
+test: $(VENV)/.installed  ## Check everything: linters, types, and the whole test suite.
 	@tests/setup.sh
 	@$(MAKE) -j 2 kernels $(VENV)/.installed-test
 	@$(MAKE) -j 2 suite lint
@@ -60,11 +59,10 @@ suite: $(VENV)/.collected
 kernels:
 	@$(BIN)/neuco-worker compile
 
-lint: $(VENV)/.installed-test  ## Only linters and types.
+lint: $(VENV)/.installed-lint  ## Only linters and types.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/deptry $(PACKAGES)
 
 bench: $(VENV)/.installed-test  ## Measure the figures of docs/performance.md, on this machine.
 	@for file in $(sort $(wildcard tests/benchmarks/bench_*.py)); do \
@@ -120,9 +118,13 @@ $(VENV)/.installed-research: $(VENV)/.installed-torch
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[research]'
 	@touch $@
 
+$(VENV)/.installed-lint: $(VENV)/.installed
+	@$(PIP_INSTALL) --group lint
+	@touch $@
+
 $(VENV)/.installed-test: $(VENV)/.installed-torch
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[research]' --group test
-	@touch $@
+	@touch $@ $(VENV)/.installed-lint
 
 # The tests' processes would compile hundreds of modules on their first import, each for itself.
 $(VENV)/.collected: $(VENV)/.installed-test

@@ -113,6 +113,13 @@ def test_every_dependency_has_its_reason() -> None:
     ]
 
 
+def test_what_the_code_imports_is_a_dependency_and_used() -> None:
+    """Each package that the code imports is declared, and each that is declared is imported."""
+    command = [sys.executable, "-m", "deptry", "worker", "scoring", "leaderboard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_changelog_begins_with_this_version() -> None:
     """Each section has a version with its date, or says that it is not released yet."""
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)

@@ -30,7 +30,8 @@ from scoring.neuco_bench.labels import LabeledTask, Labels, id_names, read_annot
 from scoring.neuco_bench.reading import take_embeddings
 from scoring.neuco_bench.run import SEED, Material, chosen_tasks, join_material, read_material, score_run
 from scoring.printable import count_of
-from scoring.probes.probe import PROBES, probe_class
+from scoring.probes import PROBES
+from scoring.probes.probe import probe_class
 from scoring.progress import progress_bar
 
 ADDRESS = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
@@ -80,7 +81,7 @@ def score(
             A dictionary of names and any of these gives a dictionary of names and results.
         labels: A file ``<task>__<type>.csv`` or a folder of such files; a table with a column per task; a dictionary of tasks and labels,
             or of ids and labels; a series; or an array.
-        probe: Name of the probe: linear, ridge, svm or mlp.
+        probe: Name of the probe, one of :data:`scoring.probes.PROBES`.
         folds: Number of random splits.
         seed: Seed of splits and training.
         threads: Folds trained at the same time; None takes all cores.

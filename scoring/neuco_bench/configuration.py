@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from scoring.documents import checked, read_yaml_file
 from scoring.errors import OrganizerError
+from scoring.probes import PROBES, ProbeName
 
 FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be at the top level
-TRAINED = ("linear", "mlp")  # probes with epochs
 WHOLE = "a whole number of at least 1"
 Switch = Annotated[bool, Field(description="true or false")]
 
@@ -39,7 +39,7 @@ class StandaloneSettings(BaseModel):
         update_leaderboard: Whether the runs of the phase are ranked afterwards.
         output_fold_results: Whether the results hold each fold's score.
         store_probes: Whether a probe trained on all samples is stored per task.
-        probe_type: Name of the probe, see :data:`scoring.probes.probe.PROBES`.
+        probe_type: Name of the probe, one of :data:`scoring.probes.PROBES`.
         probe_params: Its parameters, checked by the probe.
         raw: The configuration as it was read, without ``device``, for the results.
         warnings: What was ignored or renamed.
@@ -58,9 +58,7 @@ class StandaloneSettings(BaseModel):
     update_leaderboard: Switch = False
     output_fold_results: Switch = False
     store_probes: Switch = False
-    probe_type: Literal["linear", "ridge", "svm", "mlp"] = Field(
-        "linear", description="linear, ridge, svm or mlp"
-    )
+    probe_type: ProbeName = Field("linear", description=f"one of {', '.join(PROBES)}")
     probe_params: Mapping[Any, Any] = Field({}, description="keys with values, such as epochs: 20")
     raw: Mapping[str, Any] = {}
     warnings: tuple[str, ...] = ()
@@ -113,7 +111,8 @@ def overridden(
     if folds is not None:
         changed["k_folds"] = folds
     if probe is not None and probe != changed.get("probe_type", "linear"):
-        known = set(probe_class(probe).parameters.model_fields) - (set() if probe in TRAINED else {*FLAT})
+        chosen = probe_class(probe)
+        known = set(chosen.parameters.model_fields) - (set() if chosen.has_epochs else {*FLAT})
         changed = {key: value for key, value in changed.items() if key not in FLAT or key in known}
         params = changed.get("probe_params") or {}
         changed |= {
@@ -121,10 +120,11 @@ def overridden(
             "probe_params": {key: value for key, value in params.items() if key in known},
         }
     if epochs is not None:
-        if changed.get("probe_type", "linear") not in TRAINED:
+        name = str(changed.get("probe_type", "linear"))
+        if name in PROBES and not probe_class(name).has_epochs:
             raise OrganizerError(
-                f"The probe {changed['probe_type']} has no epochs.",
-                cure=f"Leave --epochs out, or use the probe {' or '.join(TRAINED)}.",
+                f"The probe {name} has no epochs.",
+                cure="Leave --epochs out, or use a probe with epochs, such as linear.",
                 code="standalone.no_epochs",
             )
         changed["probe_params"] = {**(changed.get("probe_params") or {}), "epochs": epochs}

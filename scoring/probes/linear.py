@@ -57,6 +57,7 @@ class LinearProbe(Probe):
     """One linear layer, trained with AdamW; the best epoch counts."""
 
     parameters: ClassVar[type[BaseModel]] = TrainingParameters
+    has_epochs = True
     hidden: tuple[int, ...] = ()
 
     def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:

@@ -16,17 +16,11 @@ from pydantic import BaseModel
 from scoring.documents import checked
 from scoring.engines import available_cores, ignore, train_in_order
 from scoring.errors import needs_extra
+from scoring.probes import PROBES
 from scoring.randomness import Split, Splitter
 from scoring.tasks import TaskType
 
 TEST_SIZE = 0.1  # NeuCo-Bench's value, for every probe
-PROBES: Mapping[str, str] = {
-    "linear": "scoring.probes.linear:LinearProbe",
-    "mlp": "scoring.probes.linear:MlpProbe",
-    "ridge": "scoring.probes.ridge:RidgeProbe",
-    "svm": "scoring.probes.svm:SvmProbe",
-}
-"""The classes of all probes, by their names in the configuration; only the one that is used is imported."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,12 +109,14 @@ class Probe(ABC):
 
     Attributes:
         parameters: The model of the parameters.
+        has_epochs: Whether it is trained in epochs, and so has losses.
         hidden: Widths of the layers between embedding and output; None if a prediction does not come from layers.
         shares_folds: Whether a fold of all tasks with the same samples is fitted at once.
         stop: One byte that is 1 once results no longer matter.
     """
 
     parameters: ClassVar[type[BaseModel]]
+    has_epochs: ClassVar[bool] = False
     hidden: tuple[int, ...] | None = None
     shares_folds: ClassVar[bool] = False
 
@@ -171,7 +167,7 @@ class Probe(ABC):
 
 
 def probe_class(name: str) -> type[Probe]:
-    """Return the class of a probe by its name in :data:`PROBES`.
+    """Return the class of a probe by its name in :data:`scoring.probes.PROBES`.
 
     Raises:
         OrganizerError: If its library is missing.

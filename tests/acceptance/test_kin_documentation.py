@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scoring.neuco_bench import configuration
-from scoring.probes.probe import PROBES
+from scoring.probes import PROBES
 from scoring.tasks.packages import Baseline, TaskPackage
 from worker import cli
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from scoring.errors import OrganizerError, needs_extra
+from scoring.probes import ProbeName
 from worker.cli.terminal import Console, JsonOption, progress_bar, table_of
 
 SHORT = "* The probe trains for too few steps, so this says little about the embeddings."
@@ -84,7 +85,7 @@ def score(
         typer.Option(help="Random splits per task; by default k_folds.", min=1),
     ] = None,
     probe: Annotated[
-        Literal["linear", "ridge", "svm", "mlp"] | None,
+        ProbeName | None,
         typer.Option(help="Probe; by default the configuration's.", show_default=False),
     ] = None,
     epochs: Annotated[

@@ -14,6 +14,7 @@ import pytest
 from scipy import sparse
 
 import scoring
+from scoring.probes import PROBES
 
 ROWS, DIM = 40, 6
 RANDOM = np.random.RandomState(0)
@@ -196,7 +197,7 @@ ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"folds": "10"}, TypeError, "The argument folds is '10'"),
     ({"folds": True}, TypeError, "The argument folds is True"),
     ({"threads": 0}, ValueError, "The argument threads is 0"),
-    ({"probe": "Ridge"}, ValueError, "linear, mlp, ridge, svm"),
+    ({"probe": "Ridge"}, ValueError, ", ".join(PROBES)),
     ({"probe": "linear", "epoch": 5}, TypeError, "Did you mean epochs?"),
     ({"k_folds": 5}, TypeError, "Did you mean folds?"),
     ({"probe": "linear", "epochs": 0}, ValueError, "The argument epochs is '0', not a whole number above 0"),

@@ -17,6 +17,7 @@ from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.results import make_run_folder
 from scoring.neuco_bench.run import read_material, score_run
+from scoring.probes import PROBES
 from scoring.tasks import TaskType, load_tasks
 
 IDS = [f"a{number:02}" for number in range(30)]
@@ -237,7 +238,7 @@ def test_tasks_that_cannot_be_scored_are_refused_before_training(tmp_path: Path,
         ),
         (
             {"probe_type": "forest"},
-            "probe_type in the configuration is 'forest', not linear, ridge, svm or mlp.",
+            f"probe_type in the configuration is 'forest', not one of {', '.join(PROBES)}.",
         ),
         ({"enable_plots": 1}, "enable_plots in the configuration is '1', not true or false."),
         (

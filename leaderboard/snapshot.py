@@ -346,6 +346,7 @@ class Site:
         committed: Whether the challenge has published its commitment, so that anybody can check it.
         software: Name and version of what renders it; only the same version renders the same bytes.
         access: Who knows the hidden tasks, in the organizers' words; empty if they do not say.
+        logged_at: When the newest line of the public log was written, which the page alone shows; None before the first.
     """
 
     title: str
@@ -356,3 +357,4 @@ class Site:
     committed: bool = False
     software: str = ""
     access: str = ""
+    logged_at: datetime | None = None

@@ -263,7 +263,9 @@ class Story:
                 )
                 repository = replace(repository, files={**repository.files, **self.hidden[name]})
         access = entries[0]["access"] if entries else ""
-        rendered = render(replace(self.site, phases=tuple(sites), access=access), readme=self.readme)
+        logged_at = repository.log[-1].made_at if repository.log else None
+        site = replace(self.site, phases=tuple(sites), access=access, logged_at=logged_at)
+        rendered = render(site, readme=self.readme)
         files = self.on_files({**repository.files, **rendered})
         return replace(repository, files=files)
 

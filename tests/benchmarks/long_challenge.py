@@ -104,6 +104,7 @@ def make_repository(folder: Path, size: Size) -> Path:
         ),
         committed=True,
         software=commitments.SOFTWARE,
+        logged_at=datetime.fromisoformat(json.loads(story.lines[-1])["made_at"]),
     )
     reveal = {
         "format": FORMAT,

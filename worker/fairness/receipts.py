@@ -147,10 +147,16 @@ def is_due(tx: Transaction, now: datetime) -> bool:
         return False
     if tx.fact(_GAP):
         return True
-    first, (_, last) = Commitment.model_validate(entries[0]), tx.last_batch()
+    first, last_at = Commitment.model_validate(entries[0]), logged_at(tx)
     begun_at, every = first.made_at, cadence([first])
-    passed = timedelta() if last is None else read(Line, last, PATH).made_at - begun_at
+    passed = timedelta() if last_at is None else last_at - begun_at
     return now >= begun_at + every * (max(0, passed // every) + 1)
+
+
+def logged_at(tx: Transaction) -> datetime | None:
+    """Return when the newest line was made."""
+    _, last = tx.last_batch()
+    return None if last is None else read(Line, last, PATH).made_at
 
 
 def chained(body: Mapping[str, Any]) -> str:

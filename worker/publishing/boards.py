@@ -156,7 +156,7 @@ def begin_cycle(
         if snapshot is not None and site.closed_at is None and site.waiting is None:
             snapshots[name] = snapshot
     return Cycle(
-        site=make_site(configuration, tuple(sites), commitments.public(tx)),
+        site=make_site(configuration, tuple(sites), commitments.public(tx), receipts.logged_at(tx)),
         snapshots=snapshots,
         generation=tx.requested_publish(),
         posted=tuple(tx.submissions([State.POSTED])),
@@ -253,9 +253,12 @@ def keep_boards(tx: Transaction, cycle: Cycle) -> bool:
 
 
 def make_site(
-    configuration: Configuration, phases: tuple[PhaseSite, ...], entries: Sequence[Commitment]
+    configuration: Configuration,
+    phases: tuple[PhaseSite, ...],
+    entries: Sequence[Commitment],
+    logged_at: datetime | None,
 ) -> Site:
-    """Return what the whole site shows, with the commitments that are published with it."""
+    """Return what the whole site shows, with the commitments, and the time of the log's newest line, that are published with it."""
     server, challenge = configuration.evalai.server, configuration.evalai.challenge
     return Site(
         title=configuration.challenge.title,
@@ -266,4 +269,5 @@ def make_site(
         committed=bool(entries),
         software=SOFTWARE,
         access=entries[0].access if entries else "",
+        logged_at=logged_at,
     )

@@ -172,6 +172,7 @@ def _rendered(
         committed=True,
         software=commitments.SOFTWARE,
         access=repository.commitments[0].access,
+        logged_at=repository.log[-1].made_at if repository.log else None,
     )
     return render(site, readme=files.get(README), history=files.get(HISTORY))
 

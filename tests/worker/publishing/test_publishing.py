@@ -91,6 +91,27 @@ def test_a_board_that_a_decision_overtakes_is_not_stored(harness: Harness, worke
         assert keep_boards(tx, cycle)
 
 
+def test_only_the_page_says_when_the_log_was_continued(harness: Harness, worker: StepWorker) -> None:
+    """So a visitor sees that the challenge is alive, and no other file changes with every line; `verify` derives the same page."""
+
+    def files() -> dict[str, str]:
+        names = git(harness.board, "ls-tree", "-r", "--name-only", "main").split()
+        return {name: harness.published(name) for name in names}
+
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: worker.states().get(pk) == "published")
+    seen = []
+    for line in (1, 2):
+        worker.clock.advance(3600)
+        worker.drive(lambda line=line: files().get("receipts.jsonl", "").count("\n") + 1 > line)
+        seen.append(files())
+    before, after = seen
+    assert {name for name in after if after[name] != before[name]} == {"index.html", "receipts.jsonl"}
+    made_at = json.loads(after["receipts.jsonl"].splitlines()[-1])["made_at"]
+    assert f"public log</a>: {made_at[:16].replace('T', ' ')} UTC" in after["index.html"]
+    assert harness.contradictions() == []
+
+
 def messages(harness: Harness) -> list[str]:
     """Return the commit messages of the branch, oldest first."""
     texts = git(harness.board, "log", "--reverse", "--format=%B%x00", "main").split("\0")

@@ -74,7 +74,7 @@ def apply(
             check_reason(reason, yes=yes)
             first = "First, the scores are computed. That changes nothing yet, but shows who would move."
             ask("\n".join([*sentences, first]), yes=yes, options="--yes --reason TEXT")
-            sentences = []
+            sentences = ["The scores are computed."]
             for plan in missing:
                 with progress_bar(f"Scoring {plan.setup.record.codename}", "submissions") as progress:
                     fill_missing(session, plan, progress=progress)

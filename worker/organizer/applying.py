@@ -110,7 +110,7 @@ def task_changes(before: Sequence[Task], after: Sequence[Task]) -> Iterator[str]
             )
 
 
-class _Rehearsed(Exception):
+class _TakenBack(Exception):
     """Ends a transaction that changes nothing."""
 
 
@@ -121,7 +121,7 @@ def moves(session: OrganizerSession, change: Change) -> str:
     """
     name, rules = change.phase, session.configuration.phases[change.phase].rules
     cycle = before = None
-    with suppress(_Rehearsed), session.store.write() as tx:
+    with suppress(_TakenBack), session.store.write() as tx:
         record = recorded(tx, name) if change.plan is None else change.plan.setup.record
         put_on_record(tx, replace(record, rules=rules))
         before, sign = tx.newest_board(name), signer(tx, session.configuration)
@@ -134,7 +134,7 @@ def moves(session: OrganizerSession, change: Change) -> str:
             replay=RegisterReplay(),
             now=session.clock(),
         )
-        raise _Rehearsed
+        raise _TakenBack
     if cycle is None or before is None or name not in cycle.snapshots:
         return ""
     boards = [from_json(before), *make_boards(cycle).new]

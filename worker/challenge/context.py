@@ -17,7 +17,7 @@ from worker.challenge.setups import PhaseSetup, open_phase
 from worker.challenge.signing import Signer
 from worker.challenge.timetable import Timetable
 from worker.evalai import backoff
-from worker.state import Store, Transaction
+from worker.state import Store
 
 
 @dataclass(kw_only=True)
@@ -65,11 +65,7 @@ class Context:
             known = any((alert.key, alert.text) == (key, str(error)) for alert in tx.alerts())
         if not known:
             with self.store.write() as tx:
-                self.report(tx, key, error, now=now)
-
-    def report(self, tx: Transaction, key: str, error: NeucoError, *, now: datetime) -> None:
-        """Tell the organizer of an error that is not a participant's, within a transaction."""
-        tx.raise_alert(key, error.code, str(error), now=now)
+                tx.report(key, error, now=now)
 
     def clear_alert(self, key: str) -> None:
         """Resolve an alert, if it was raised."""

@@ -23,19 +23,6 @@ GIVEN_UP_S = 20.0  # in total
 ANSWER_SHOWN = 100  # characters of the webhook's response
 # How long a failure that is not the disk's must last before it is reported: a lock may be released by then.
 PATIENCE = timedelta(minutes=1)
-HAPPENED = frozenset(
-    {
-        "evalai.hosts_changed",
-        "leaderboard.overwritten",
-        "leaderboard.rewritten",
-        "phase.end_moved",
-        "queue.foreign",
-        "quota",
-        "sender",
-    }
-)
-"""How the keys of alerts about what has happened begin. They end by themselves; all others end with their cause."""
-KEPT_FOR = timedelta(days=1)  # after what has happened was seen last
 
 
 class Alerting:
@@ -73,8 +60,7 @@ class Alerting:
             return True
         with self._context.store.read() as tx:
             active = tx.alerts()
-        old = [alert for alert in active if alert.seen_at <= now - KEPT_FOR]
-        if over := [alert for alert in old if alert.key.partition(":")[0] in HAPPENED]:
+        if over := [alert for alert in active if alert.ends_at is not None and alert.ends_at <= now]:
             with self._context.store.write() as tx:
                 for alert in over:
                     tx.resolve_alert(alert.key)

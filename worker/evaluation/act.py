@@ -187,7 +187,7 @@ class ScoreSubmission(ChildAct[Result]):
                 tx.resolve_alert(key)
                 key, retry_at, error = HOPELESS, now + HOPELESS_WAIT, hopeless(error, self.pk)
             if requeue(tx, current, error, outcome, retry_at=retry_at):
-                self._context.report(tx, key, error, now=now)
+                tx.report(key, error, now=now)
         tx.close_attempt(self._attempt, outcome, now=now)
         self._log("Scoring ended without a score.", outcome, code=error.code)
 

@@ -89,7 +89,7 @@ class Evaluation:
             with self._context.store.write() as tx:
                 retry_at = self._context.retry_at(now, row.tries)
                 requeue(tx, row, error, outcome, retry_at=retry_at)
-                self._context.report(tx, alert_key(phase), error, now=now)
+                tx.report(alert_key(phase), error, now=now)
             return None
         self._context.clear_alert(alert_key(phase))
         return setup

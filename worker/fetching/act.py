@@ -156,4 +156,4 @@ class FetchFile(ChildAct[Result]):
         retry_at = self._context.retry_at(now, current.tries)
         tx.note(self.pk, not_before=retry_at, tries=current.tries + 1, **values)
         if isinstance(error, OrganizerError) or current.tries >= TRIES_UNTOLD:
-            self._context.report(tx, fault_key(self.name, error, self.pk), error, now=now)
+            tx.report(fault_key(self.name, error, self.pk), error, now=now)

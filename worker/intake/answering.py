@@ -111,7 +111,7 @@ class PostAnswer(Call[None]):
         # Only if EvalAI answers all other calls, because an outage has an alert of its own.
         stuck = owed.tries >= STUCK_TRIES and self._session.silent_since == now
         if isinstance(error, Rejected) or stuck:
-            self._context.report(tx, f"post:{row.pk}", error, now=now)
+            tx.report(f"post:{row.pk}", error, now=now)
 
 
 def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: datetime) -> None:
@@ -121,4 +121,4 @@ def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: da
         return
     tx.note(pk, not_before=context.retry_at(now, row.tries), tries=row.tries + 1)
     if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
-        context.report(tx, f"read:{pk}", error, now=now)
+        tx.report(f"read:{pk}", error, now=now)

@@ -55,7 +55,7 @@ class Call(Act[Client, Result]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer of an error that is theirs; the runner repeats the call, and ends the alert once it succeeds."""
         if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
-            tx.raise_alert(f"evalai.{self.name}", error.code, error.message, now=now)
+            tx.report(f"evalai.{self.name}", error, now=now)
 
 
 class CallRunner:

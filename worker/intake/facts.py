@@ -390,7 +390,7 @@ def cancel(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
 def hold(tx: Transaction, row: SubmissionRow, error: OrganizerError, *, now: datetime) -> None:
     """Put a submission on hold until a person acts, and alert that person."""
     tx.note(row.pk, hold=error.code, hold_reason=error.sentence)
-    tx.raise_alert(f"hold:{row.pk}", error.code, error.message, now=now)
+    tx.report(f"hold:{row.pk}", error, now=now)
 
 
 def supersede_older(tx: Transaction, pk: int) -> None:

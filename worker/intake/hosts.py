@@ -126,7 +126,7 @@ class HostsCall(Call[Result]):
                 cure="The worker tries again. Until then, no new submission counts as the organizers' own.",
                 code="evalai.hosts_unknown",
             )
-            self._hosts.context.report(tx, f"evalai.{self.name}", trouble, now=now)
+            tx.report(f"evalai.{self.name}", trouble, now=now)
 
 
 class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
@@ -180,7 +180,7 @@ def _tell_of_change(tx: Transaction, *, joined: frozenset[str], left: frozenset[
         f"{name!r} joined the challenge's hosts at EvalAI; only what this account sends from now on is the organizers' own."
         for name in sorted(joined)
     ]
-    tx.raise_alert(CHANGED, CHANGED, " ".join(sentences), now=now)
+    tx.raise_alert(CHANGED, CHANGED, " ".join(sentences), now=now, happened=True)
 
 
 class FindAuthors(HostsCall["dict[int, Author]"]):
@@ -257,7 +257,9 @@ def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: d
     elif fresh.excluded is None and not fresh.insisted:
         tx.note(row.pk, excluded=STRANGER)
         tx.request_publish()
-        tx.raise_alert(f"sender:{row.pk}", stranger.code, f"{stranger.sentence} {TAKEN_OFF}", now=now)
+        tx.raise_alert(
+            f"sender:{row.pk}", stranger.code, f"{stranger.sentence} {TAKEN_OFF}", now=now, happened=True
+        )
 
 
 def _decide(tx: Transaction, submissions: Iterable[SubmissionRow]) -> None:

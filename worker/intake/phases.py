@@ -74,7 +74,7 @@ def record_terms(tx: Transaction, phases: Sequence[Phase], *, now: datetime) -> 
         then, ends = before[codename].get("ends_at"), terms[codename].get("ends_at")
         if then != ends:
             text = f"The end of phase {codename} was moved at EvalAI, from {_minute(then)} to {_minute(ends)}. The board shows the new one."
-            tx.raise_alert(f"{END_MOVED}:{codename}", END_MOVED, text, now=now)
+            tx.raise_alert(f"{END_MOVED}:{codename}", END_MOVED, text, now=now, happened=True)
 
 
 def tell(tx: Transaction, configuration: Configuration, phase: Phase, *, paused: bool, now: datetime) -> None:

@@ -48,7 +48,7 @@ class ReceiveMessage(Call["Message | None"]):
                 f"The queue contains a message for challenge {result.challenge_pk}, which this worker does not serve. The worker"
                 " leaves it there. Check evalai.queue and evalai.challenge."
             )
-            tx.raise_alert("queue.foreign", "queue.foreign", text, now=now)
+            tx.raise_alert("queue.foreign", "queue.foreign", text, now=now, happened=True)
             self._foreign = True
             return
         self._context.checkpoint("before message taken")

@@ -45,4 +45,4 @@ def tell(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
             f" {'; '.join(found)}. EvalAI gives back the share of a submission that is set to cancelled. All these answers count. Ask the"
             " team, unless a host ran submissions again or lowered the limit."
         )
-        tx.raise_alert(f"quota:{row.phase}:{row.team_key}", CODE, text, now=now)
+        tx.raise_alert(f"quota:{row.phase}:{row.team_key}", CODE, text, now=now, happened=True)

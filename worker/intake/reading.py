@@ -114,7 +114,7 @@ class Reconnect(Connect):
         try:
             super().outcome(tx, result, now)
         except OrganizerError as error:
-            self._context.report(tx, PHASES_LACKING, error, now=now)
+            tx.report(PHASES_LACKING, error, now=now)
 
     def recorded(self, result: Remote, now: datetime) -> None:
         """Keep the phases, and look at all submissions, because one that is on hold for its phase may continue now."""

@@ -47,7 +47,7 @@ def check(tx: Transaction, row: SubmissionRow, listed: Mapping[int, Author], *, 
             f"Submission {row.pk} of team {printable(row.team or '')!r} may not be this team's: {', and '.join(doubts)}. It is scored"
             f" like any other. Only if the team did not send it, run `neuco-worker challenge disqualify {row.pk}` with the reason."
         )
-        tx.raise_alert(f"sender:{row.pk}", UNUSUAL, text, now=now)
+        tx.raise_alert(f"sender:{row.pk}", UNUSUAL, text, now=now, happened=True)
 
 
 def _sentence(row: SubmissionRow, new: Numbered, used: Numbered, origins: Iterable[str | None]) -> str:

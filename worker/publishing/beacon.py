@@ -92,7 +92,7 @@ class FetchRound(Act[requests.Session, str]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer; the phases wait."""
-        self._context.report(tx, UNREACHABLE, error, now=now)
+        tx.report(UNREACHABLE, error, now=now)
 
 
 def ask(session: requests.Session, server: str, chain: Chain, number: int | str) -> str | None:

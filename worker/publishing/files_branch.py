@@ -87,6 +87,7 @@ def compare(tx: Transaction, configuration: Configuration, tip: str | None, *, n
             f"Someone else changed or removed the branch `{BRANCH}` of the leaderboard's repository. The worker restores the files there."
             " Find out who it was, and allow only the worker's account to push to the branch.",
             now=now,
+            happened=True,
         )
     _record(tx, configuration, PushedFiles(commit=before.commit, tip=tip))
 
@@ -143,7 +144,7 @@ class PushPart(Act[Publisher, tuple[str | None, str]]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer if it keeps failing."""
         if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
-            self._context.report(tx, FAILING, error, now=now)
+            tx.report(FAILING, error, now=now)
 
     def give_up(self, resource: Publisher) -> None:
         """Kill git and all its child processes; this publisher accepts no more work."""

@@ -142,6 +142,7 @@ def _record_commit(
             REWRITTEN,
             f"{event} The worker pushed everything again. Find out who forced a push, and protect the branch against forced pushes.",
             now=now,
+            happened=True,
         )
         note(tx, "rewritten", event, now=now)  # anyone with an older clone can see it anyway
     if published.others:
@@ -151,6 +152,7 @@ def _record_commit(
             f"Someone else changed the worker's files in the leaderboard's repository ({published.others}). The worker has restored"
             " them. Find out who it was, and allow only the worker's account to push to the branch.",
             now=now,
+            happened=True,
         )
     if published.changed or published.rewritten:
         pushed = {"place": place(configuration), "commit": published.commit}

@@ -73,7 +73,7 @@ class PublishAct(Act[Publisher, Result]):
         if isinstance(error, StateIsBehind):
             tx.set_fact(BEHIND, now.isoformat())
         if isinstance(error, OrganizerError | StateIsBehind) or self._tries + 1 >= VAIN_TRIES:
-            self._context.report(tx, "leaderboard.push", error, now=now)
+            tx.report("leaderboard.push", error, now=now)
 
     def give_up(self, resource: Publisher) -> None:
         """Kill git and all its child processes; this publisher accepts no more work."""
@@ -164,7 +164,7 @@ class MakeBoards(PublishAct[Cycle]):
             try:
                 read_record(tx, name)
             except InfrastructureError as error:
-                self._context.report(tx, alert_key(name), error, now=now)
+                tx.report(alert_key(name), error, now=now)
         self._cycle = begin_cycle(
             tx, self._context.signer, configuration, phases, self._history, replay=self._replay, now=now
         )

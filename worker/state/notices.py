@@ -91,6 +91,7 @@ ALERT_CODES = frozenset(
     }
 )
 """Codes, and families of codes whose errors say themselves what to do."""
+KEPT_FOR = timedelta(days=1)  # an alert about what has happened
 
 
 def alert_code(code: str) -> str:
@@ -176,12 +177,29 @@ class Completed:
 class Notices(Tables):
     """Methods for alerts and facts."""
 
-    def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> None:
-        """Raise an alert about something that needs a person, under a code that the runbook explains."""
-        values = {"code": alert_code(code), "text": text, "seen_at": now}
+    def raise_alert(self, key: str, code: str, text: str, *, now: datetime, happened: bool = False) -> None:
+        """Raise an alert about something that needs a person.
+
+        Args:
+            key: What it is about. Whoever raises it there again only changes its text.
+            code: One of :data:`ALERT_CODES`, which the runbook explains.
+            text: What it says.
+            now: The time.
+            happened: Whether it is about an event, and ends a day after the last one; any other is resolved when its cause has gone.
+
+        Raises:
+            ValueError: If the runbook does not explain the code.
+        """
+        if alert_code(code) != code:
+            raise ValueError(f"ALERT_CODES lacks {code}")
+        values = {"code": code, "text": text, "ends_at": now + KEPT_FOR if happened else None}
         raised = self._connection.execute(alerts.update().where(alerts.c.key == key).values(values))
         if raised.rowcount == 0:
             self._connection.execute(alerts.insert().values(key=key, raised_at=now, **values))
+
+    def report(self, key: str, error: NeucoError, *, now: datetime) -> None:
+        """Raise an alert about an error that is not a participant's."""
+        self.raise_alert(key, alert_code(error.code), error.message, now=now)
 
     def resolve_alert(self, key: str) -> None:
         """Resolve an alert, if it was raised."""

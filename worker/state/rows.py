@@ -193,7 +193,7 @@ class Alert:
     code: Code
     text: str
     raised_at: datetime
-    seen_at: datetime
+    ends_at: datetime | None  # None: with its cause
     sent_at: datetime | None
 
 

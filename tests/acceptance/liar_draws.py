@@ -29,7 +29,7 @@ from worker.challenge.setups import PhaseSetup, put_on_record
 from worker.fairness import commitments, events
 from worker.fairness.drand import QUICKNET, Chain
 from worker.organizer.rehearsal.practice_draw import practice_chain, sign
-from worker.organizer.reveal import label_csv
+from worker.publishing.reveals import label_csv
 from worker.state import Store
 
 # Real rounds of the network. Their signatures cannot be made without the network's keys.

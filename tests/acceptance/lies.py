@@ -693,7 +693,7 @@ LIES: dict[str, Lie] = {
         words="of A was answered after the board was closed",
         receipt="nothing published says why",
     ),
-    "the last board is kept back": Lie(_last_board_kept_back, words="was not published before the reveal"),
+    "the last board is kept back": Lie(_last_board_kept_back, "dev: boards"),
     "a friend's scores are raised": Lie(
         lambda story: raise_score(score(story, "C"), 0.05),
         words="submissions were not recomputed from their files: they are taken on trust.",
@@ -726,11 +726,7 @@ LIES: dict[str, Lie] = {
         lambda story: setattr(story, "revealed", ("eval",)),
         words="its rules ask for a score in phase dev, which has not been revealed",
     ),
-    "another close on the page": Lie(
-        lambda story: setattr(story, "closed_told", story.log[1]),
-        words="Closed, according to the page: 2023-09-15T14:00; "
-        "according to the register until the reveal: 2023-09-1",
-    ),
+    "another close on the page": Lie(lambda story: setattr(story, "closed_told", story.log[1]), "dev: page"),
     "words around the board": Lie(
         lambda story: setattr(story, "on_files", _text_around), words="The winner is B.”"
     ),

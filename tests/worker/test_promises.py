@@ -159,7 +159,7 @@ def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker:
     assert not [subject for subject in commits if "Reveal phase dev" in subject]
     assert (set(times), times["dev"]) == ({"dev", "eval"}, first["dev"])
     _, commits, later = reveal_them("--phase", "dev", "--labels")
-    assert any("Reveal phase dev" in subject for subject in commits)
+    assert any("Open what is new in phase dev" in subject for subject in commits)
     assert later["dev"] > first["dev"]
     assert later["eval"] == times["eval"]
     assert lies(harness) == []

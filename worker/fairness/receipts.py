@@ -140,10 +140,13 @@ def is_due(tx: Transaction, now: datetime) -> bool:
     """Return whether the next batch is due: at the first multiple of the interval after the last batch, from the first commitment on.
 
     So after a pause, no missed batches need to be made: the next one contains all open receipts. It is due even if there are none. While a
-    restored state may lack lines of the public log, none is due, because it would fork the log; then one is due at once, to say so.
+    restored state may lack lines of the public log, none is due, because it would fork the log; then one is due at once, to say so. Once
+    everything is revealed, only what happens is published.
     """
     entries = tx.public_commitments()
     if not entries or tx.fact(LOG_UNSEEN):
+        return False
+    if set(tx.phases()) <= set(tx.revealed()) and not tx.open_events():
         return False
     if tx.fact(_GAP):
         return True

@@ -38,7 +38,7 @@ def remove_old_files(context: Context, files: FileStore, now: datetime) -> None:
 
 def _promised(tx: Transaction) -> set[str | None]:
     """Return the files of unrevealed phases whose contents are promised by the terms, or may be later."""
-    entries, revealed = commitments.public(tx), tx.reveals()
+    entries, revealed = commitments.public(tx), tx.revealed()
     rules = {phase: disclosure.rule_of(entries, phase) for phase in tx.phases() if phase not in revealed}
     return {
         row.file_hash

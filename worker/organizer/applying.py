@@ -171,8 +171,8 @@ def consequences(session: OrganizerSession, change: Change) -> Iterator[str]:
     if plan.changed:
         yield f"{name}: all answers and the board change; a new commitment is made, with the reason."
     with session.store.read() as tx:
-        if plan.changed and name in tx.reveals():
-            yield f"{name} has been revealed: its next board will show the new tasks to everyone."
+        if plan.changed and name in tx.revealed():
+            yield f"{name} has been revealed: its new tasks and labels are published with the next board."
 
 
 def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, reason: str) -> str | None:

@@ -45,7 +45,7 @@ def lay_out(session: OrganizerSession, phases: Collection[str], *, tell: Tell) -
         with session.store.read() as tx:
             setup = open_phase(tx, name, secret)
             rows = [row for pk in due(tx, name) if (row := tx.get(pk)) is not None]
-            revealed = name in tx.reveals()
+            revealed = name in tx.revealed()
         if not revealed:
             _clear(files_branch.folder(session.configuration, name), {row.content_hash for row in rows})
         for row in rows:

@@ -16,7 +16,7 @@ from scoring.inputs.identifiers import read_ids
 from scoring.printable import count_of
 from scoring.protocol import ids_hash
 
-COMMITMENTS, LOG = "commitment.json", "receipts.jsonl"
+COMMITMENTS, LOG, REVEAL = "commitment.json", "receipts.jsonl", "reveal/{}/reveal.json"
 MISSED = 3  # lines of the log, after which the challenge is silent
 
 
@@ -111,7 +111,7 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
 def sign_of_life(read: Read, now: datetime) -> tuple[str, bool]:
     """Say when the challenge last wrote into its public log, which grows at a fixed interval, and whether it is silent.
 
-    Signatures are not checked; ``verify`` does that.
+    Once everything is revealed, the log rests. Signatures are not checked; ``verify`` does that.
 
     Args:
         read: Returns a published file by its path, None if there is none.
@@ -121,11 +121,13 @@ def sign_of_life(read: Read, now: datetime) -> tuple[str, bool]:
         OrganizerError: If the files do not say it.
     """
     try:
-        first = json.loads(read(COMMITMENTS) or b"")[0]
+        entries = json.loads(read(COMMITMENTS) or b"")
+        first = entries[0]
         lines = (read(LOG) or b"").splitlines()
         last = json.loads(lines[-1])["made_at"] if lines else first["made_at"]
         at, every = datetime.fromisoformat(last), timedelta(seconds=float(first["receipts_every"]))
         age = now - at
+        is_over = age > MISSED * every and all(read(REVEAL.format(phase)) for phase in entries[-1]["phases"])
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
         raise _unsaid(
             f"{COMMITMENTS} and {LOG} cannot be read.", "Name the challenge's leaderboard repository."
@@ -133,8 +135,10 @@ def sign_of_life(read: Read, now: datetime) -> tuple[str, bool]:
     what = (
         "The last line of the public log" if lines else "The public log has no line yet. The first commitment"
     )
-    sentence = f"{what} is {_span(age)} old ({at:%Y-%m-%d %H:%M} UTC). A line comes every {_span(every)}."
-    return sentence, age > MISSED * every
+    sentence = f"{what} is {_span(age)} old ({at:%Y-%m-%d %H:%M} UTC). "
+    if is_over:
+        return f"{sentence}Everything has been revealed.", False
+    return f"{sentence}A line comes every {_span(every)}.", age > MISSED * every
 
 
 def _span(length: timedelta) -> str:

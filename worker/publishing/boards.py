@@ -148,7 +148,7 @@ def begin_cycle(
     for name in phases:
         correct_phase(tx, signer, replay, name, now=now, most=AT_ONCE)
     at, replays = tx.attestation_time(now), replay.at(tx)  # later than what the corrections registered
-    terms, revealed, attestations = _terms(tx), tx.reveals(), attestation_files(tx)
+    terms, revealed, attestations = _terms(tx), tx.revealed(), attestation_files(tx)
     sites, snapshots = [], {}
     for name in phases:
         site, snapshot = _phase_site(tx, configuration, replays[name], history, closing=name == closing)
@@ -189,9 +189,10 @@ def _phase_site(
 
 
 def assumptions(tx: Transaction, phases: Collection[str]) -> object:
-    """Return what makes new boards void if it changes: records and boards of the phases, and what was revealed."""
+    """Return what makes new boards void if it changes: records and boards, commitments, and what is revealed or must be."""
     phases_now = [(tx.phase_record(name), tx.newest_board(name)) for name in phases]
-    return phases_now, tx.fact(REVEALED)
+    to_open = {name: tx.newest_event(name) for name in tx.revealed()}
+    return phases_now, len(tx.public_commitments()), tx.fact(REVEALED), to_open
 
 
 def _terms(tx: Transaction) -> dict[str, Terms]:

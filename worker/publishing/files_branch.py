@@ -64,7 +64,7 @@ def missing(tx: Transaction, configuration: Configuration) -> list[Path]:
     pushed = set(known(tx, configuration).parts)
     found = (configuration.state_dir / FOLDER).glob("*/*/*")
     lacking = {part.name: part for part in found if part.name not in pushed}
-    revealed = tx.reveals() if lacking else {}
+    revealed = tx.revealed() if lacking else []
     return [part for _, part in sorted(lacking.items()) if part.parent.parent.name in revealed]
 
 

@@ -81,8 +81,10 @@ def message(site: Site, before: Files, after: Files) -> str:
     new_boards = unrecorded(before.get(HISTORY), site)
     for phase in site.phases:
         name, page = phase.codename, f"leaderboard/{phase.codename}.json"
-        if before.get(reveal_path(name)) != after.get(reveal_path(name)):
+        if reveal_path(name) in after.keys() - before.keys():
             decisions.append(f"Reveal phase {name}")
+        elif before.get(reveal_path(name)) != after.get(reveal_path(name)):
+            counts.append(f"Open what is new in phase {name}")
         if (closed := _is_closed(after.get(page))) != _is_closed(before.get(page)):
             decisions.append(f"{'Close' if closed else 'Open'} the board of phase {name}")
         triggers = [board.triggers for board in new_boards if board.phase == name]

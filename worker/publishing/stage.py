@@ -10,6 +10,7 @@ between two cycles.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -47,6 +48,7 @@ from worker.publishing.pushing import (
     push,
     record_push,
 )
+from worker.publishing.reveals import open_news, opened_phases, with_news
 from worker.runtime import Act, Result, Runner
 from worker.state import LOG_UNSEEN, State, Transaction
 
@@ -146,7 +148,7 @@ class MakeBoards(PublishAct[Cycle]):
     name = "boards"
     what: ClassVar[str] = "The making of boards"
     time_out_s = 900.0  # no network is involved, but a large challenge has much to compute
-    kept = False
+    kept: Cycle | None = None
 
     def __init__(
         self, context: Context, history: BoardHistory, replay: RegisterReplay, *, tries: int
@@ -175,8 +177,15 @@ class MakeBoards(PublishAct[Cycle]):
         return make_boards(self._cycle)
 
     def outcome(self, tx: Transaction, result: Cycle, now: datetime) -> None:
-        """Store the boards, unless a decision was recorded meanwhile."""
-        self.kept = keep_boards(tx, result)
+        """Store the boards, unless a decision was recorded meanwhile, and open what is new in revealed phases."""
+        if not keep_boards(tx, result):
+            return
+        self.kept = result
+        if news := with_news(tx):
+            phases = {name: labels for name, labels in opened_phases(tx).items() if name in news}
+            at = tx.attestation_time(now)
+            open_news(tx, self._context.configuration, self._context.signer, phases, now=at)
+            self.kept = replace(result, attestations=attestation_files(tx))
 
 
 class PushBoard(PublishAct[tuple[Published, str | None]]):
@@ -269,9 +278,8 @@ class Publishing:
         elif isinstance(ended.act, CompareState):
             self._retry.clear()
         elif isinstance(ended.act, MakeBoards):
-            if ended.act.kept:
-                self._pending = ended.result
-            else:
+            self._pending = ended.act.kept
+            if self._pending is None:
                 self.lift_interval()  # something was decided or published meanwhile: begin the next cycle at once
         else:
             self._pending, self.last_error = None, None

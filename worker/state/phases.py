@@ -73,6 +73,11 @@ class Phases(Tables):
         """Return the JSON document of a phase's latest board, None if it has none."""
         return self._connection.execute(_NEWEST_BOARD, {"codename": phase}).scalar()
 
+    def board_number(self, phase: str) -> int:
+        """Return the number of a phase's latest board, 0 if it has none."""
+        query = sa.select(sa.func.max(boards.c.sequence)).where(boards.c.phase == phase)
+        return self._connection.execute(query).scalar() or 0
+
     def save_board(self, phase: str, sequence: int, document: str) -> None:
         """Append a board to the history."""
         self._put(boards, {"phase": phase, "sequence": sequence}, document=document)
@@ -132,6 +137,10 @@ class Attestations(Tables):
         rows = self._connection.execute(sa.select(reveals))
         return {row.phase: row.files for row in rows}
 
+    def revealed(self) -> list[str]:
+        """Return the phases that were revealed."""
+        return list(self._connection.execute(sa.select(reveals.c.phase).order_by(reveals.c.phase)).scalars())
+
     def add_reveal(self, phase: str, files: dict[str, str]) -> None:
         """Reveal a phase, or replace its reveal."""
         self._put(reveals, {"phase": phase}, files=files)
@@ -163,6 +172,11 @@ class Attestations(Tables):
         if phase is not None:
             query = query.where((events.c.phase == phase) | events.c.phase.is_(None))
         return self._each(Event, query, yield_per=AT_ONCE)
+
+    def newest_event(self, phase: str) -> int:
+        """Return the id of the newest event of a phase or of the whole challenge, 0 if there is none."""
+        of_phase = (events.c.phase == phase) | events.c.phase.is_(None)
+        return self._connection.execute(sa.select(sa.func.max(events.c.id)).where(of_phase)).scalar() or 0
 
     def event_commitment(self, number: int) -> str | None:
         """Return the commitment of the event with an id."""

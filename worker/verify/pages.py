@@ -86,10 +86,6 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
     yield replace(believed(f"who knew the hidden tasks, and whether they compete: {said}"), check="access")
     rendered = _rendered(repository, words, shown)
     yield from _compared(repository.files, rendered, shown)
-    for phase in shown:
-        name = phase.document.phase
-        if name in revealed and (waits := _waits(phase, revealed[name])) is not None:
-            yield not_revealed(waits, phase=name)
     if around := _around(repository.files.get(README, b""), words.challenge):
         yield believed(
             f"the text around the board in README.md is the organizers' own, and is not checked: “{around[:SHOWN_CHARACTERS]}”"
@@ -123,12 +119,12 @@ def _published_phase(
     repository: PublicRepository, name: str, document: PhaseDocument, phase: RevealedPhase | None
 ) -> PublishedPhase:
     terms = _terms(repository, name, document.terms)
-    if phase is not None and _is_complete(phase, document):
+    if phase is not None and phase.replay.unknown_phase is None:
         decisions, only_if_shown = public_decisions(phase.replay)
         site = replace(
             phase.site(phase.boards),
             revealed=True,
-            closed_at=document.closed_at,
+            closed_at=phase.replay.closed_at,
             methods=phase.replay.methods,
             terms=terms,
             decisions=decisions,
@@ -138,13 +134,6 @@ def _published_phase(
     lines = [line for line, _ in each_line(repository) if line.phase == name]
     site = replace(read_site(document, lines), codename=name, terms=terms)
     return PublishedPhase(document=document, site=site, follows=False)
-
-
-def _is_complete(phase: RevealedPhase, document: PhaseDocument) -> bool:
-    """Return whether the reveal opens everything that a phase's document shows."""
-    last = max([phase.replay.end, *(note.at for note in phase.replay.notes)])
-    later = phase.later or any(decision.at > last for decision in document.decisions)
-    return not later and phase.replay.unknown_phase is None
 
 
 def _terms(repository: PublicRepository, phase: str, stated: Terms | None) -> Terms:
@@ -225,22 +214,6 @@ def _excerpt(line: str | None, other: str | None) -> str:
     pairs = enumerate(zip(line, other or "", strict=False))
     begins = max(0, next((place for place, (ours, theirs) in pairs if ours != theirs), 0) - EXCERPT // 3)
     return f"“{line[begins : begins + EXCERPT]}”"
-
-
-def _waits(shown: PublishedPhase, phase: RevealedPhase) -> str | None:
-    """Return what on a phase's page may come from after its reveal, such as another close; None if nothing does."""
-    if not shown.follows:
-        return "its files show changes made after the reveal; they can be checked after another reveal"
-    registered, stated = phase.replay.closed_at, shown.site.closed_at
-    if stated == (registered and registered.replace(microsecond=0)):
-        return None
-    page_minute, registered_minute = (
-        moment.isoformat()[:16] if moment else "never" for moment in (stated, registered)
-    )
-    return (
-        f"closed, according to the page: {page_minute}; according to the register until the reveal: {registered_minute}. This can be"
-        " checked after another reveal"
-    )
 
 
 def _around(readme: bytes, title: str) -> str:

@@ -117,11 +117,6 @@ class RevealedPhase:
         ]
 
     @property
-    def waits(self) -> bool:
-        """Whether a commitment followed its reveal, so that it waits for another reveal."""
-        return any(entry.made_at >= self.revealed_at for entry in self.unopened)
-
-    @property
     def latest(self) -> Promise:
         """The last of these commitments, which has its present tasks."""
         return self.promises[-1]
@@ -236,11 +231,6 @@ class RevealedPhase:
             for line, text in self.history
             if line.made_at >= restored_at or (line.sequence, line.made_at) in boards_known
         ]
-
-    @property
-    def later(self) -> list[HistoryLine]:
-        """The lines of boards that were made after the reveal."""
-        return [line for line, _ in self.published[len(self.document.boards) :]]
 
     def site(self, history: Sequence[Board]) -> PhaseSite:
         """Return it as a part of the page, with some of its boards."""

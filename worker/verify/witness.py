@@ -11,7 +11,6 @@ from worker.challenge.signing import fingerprint
 from worker.fairness import events, receipts
 from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
-from worker.fairness.membership import AFTER_THE_CLOSE
 from worker.fairness.receipts import CADENCES, Line, Receipt
 from worker.verify.decisions import counting
 from worker.verify.public import PublicRepository
@@ -161,11 +160,6 @@ def _nowhere(receipt: Receipt, log: Sequence[Line], *, hidden: bool) -> Verdict:
         return believed(
             "the key that opens your score in the log was lost when the state was restored from a backup. Your receipt proves that"
             f" submission {receipt.submission} was {scored}. If no later submission of your team counts instead, show it to the organizers"
-        )
-    if (receipt.q_mean, receipt.counts) == (AFTER_THE_CLOSE.value, AFTER_THE_CLOSE.counts):
-        return believed(
-            "your answer says that the phase was closed before your file was scored, so your submission does not count. It was registered"
-            " after the reveal"
         )
     if hidden:
         return not_revealed("your score belongs to a phase that has not been revealed yet")

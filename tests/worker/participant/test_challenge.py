@@ -187,22 +187,27 @@ def test_a_challenge_that_is_silent_is_told(hours: float | None, words: str, sil
     assert line.keys() <= Line.model_fields.keys()
     assert {"receipts_every", "made_at"} <= Commitment.model_fields.keys()
     files = {
-        "commitment.json": json.dumps([{"receipts_every": 3600, "made_at": "2026-01-01T12:00:00+00:00"}]),
+        "commitment.json": json.dumps(
+            [{"receipts_every": 3600, "made_at": "2026-01-01T12:00:00+00:00", "phases": {"dev": {}}}]
+        ),
         "receipts.jsonl": "" if hours is None else f"{{}}\n{json.dumps(line)}\n",
     }
-    sentence, told = sign_of_life(lambda path: files[path].encode(), now)
+    sentence, told = sign_of_life(lambda path: files.get(path, "").encode(), now)
     assert (sentence.startswith(words), sentence.endswith("A line comes every 60 minutes."), told) == (
         True,
         True,
         silent,
     )
+    files["reveal/dev/reveal.json"] = "{}"
+    sentence, told = sign_of_life(lambda path: files.get(path, "").encode(), now)
+    assert (sentence.endswith("Everything has been revealed."), told) == (silent, False)
     with pytest.raises(OrganizerError, match="cannot be read"):
         sign_of_life(lambda _: b"[{}]", now)
 
 
 def test_the_command_asks_a_repository(public: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It exits with 1 if the challenge is silent, and says whom to write to."""
-    entry = {"receipts_every": 60, "made_at": "2026-01-01T12:00:00+00:00"}
+    entry = {"receipts_every": 60, "made_at": "2026-01-01T12:00:00+00:00", "phases": {"dev": {}}}
     (public / "commitment.json").write_text(json.dumps([entry]))
     assert run(app, ["status", str(public)]) == 1
     assert "silent: write to the organizers" in capsys.readouterr().out

@@ -185,7 +185,8 @@ class MakeBoards(PublishAct[Cycle]):
             phases = {name: labels for name, labels in opened_phases(tx).items() if name in news}
             at = tx.attestation_time(now)
             open_news(tx, self._context.configuration, self._context.signer, phases, now=at)
-            self.kept = replace(result, attestations=attestation_files(tx))
+            site = replace(result.site, logged_at=receipts.logged_at(tx))
+            self.kept = replace(result, site=site, attestations=attestation_files(tx))
 
 
 class PushBoard(PublishAct[tuple[Published, str | None]]):

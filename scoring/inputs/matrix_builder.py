@@ -41,8 +41,8 @@ class MatrixBuilder:
         self.matrix: NDArray[np.float32] = np.zeros((len(self.ids), dim), dtype=np.float32)
         self.first_seen = [0] * len(self.ids)
         self.without_values: list[int] = []
-        self.strangers = 0
-        self.stranger_examples: list[str] = []
+        self.unknown_ids = 0
+        self.unknown_examples: list[str] = []
         self.suffix_removed = False
         self.extra: dict[str, tuple[int, tuple[str, ...]]] = {}  # number and first names of what is ignored
         self.ends_in_number = False
@@ -184,9 +184,9 @@ class MatrixBuilder:
         elif identifier in ID_NAMES:
             self.faults.add("rows.header", self.row(number))
         elif identifier and identifier not in self.excluded:
-            self.strangers += 1
-            if len(self.stranger_examples) < SHOWN:
-                self.stranger_examples.append(trimmed)
+            self.unknown_ids += 1
+            if len(self.unknown_examples) < SHOWN:
+                self.unknown_examples.append(trimmed)
         elif not identifier:
             self.faults.add("rows.no_id", self.row(number))
         return -1
@@ -217,17 +217,17 @@ class MatrixBuilder:
         ]
         if not missing:
             return
-        if len(missing) == len(self.ids) and not self.strangers:
+        if len(missing) == len(self.ids) and not self.unknown_ids:
             if not self.faults:
                 self.faults.add("rows.none")
-        elif form := differing_form(self.stranger_examples, missing):
+        elif form := differing_form(self.unknown_examples, missing):
             self.faults.add("rows.form", *form[1], count=len(missing))
             self.faults.hints["rows.form"] = form[0]
         else:
             self.faults.add("rows.missing", *map(shown, missing[:3]), count=len(missing))
-            if self.stranger_examples:
+            if self.unknown_examples:
                 self.faults.hints["rows.missing"] = (
-                    f"not in the list, but in the file: {', '.join(map(shown, self.stranger_examples))}"
+                    f"not in the list, but in the file: {', '.join(map(shown, self.unknown_examples))}"
                 )
             elif self.ends_in_number:
                 self.faults.hints["rows.missing"] = "the file ends within a line, so it may be cut off"
@@ -242,7 +242,7 @@ class MatrixBuilder:
     def notes_on_ids(self, place: str) -> list[str]:
         """Return which ids were ignored because they are not where they are looked up."""
         words = f"id that is not {place} was", f"ids that are not {place} were"
-        return _ignored(*words, self.strangers, [*map(shown, self.stranger_examples)])
+        return _ignored(*words, self.unknown_ids, [*map(shown, self.unknown_examples)])
 
     def notes_on_table(self) -> list[str]:
         """Return what was ignored besides ids."""

@@ -284,8 +284,8 @@ class _WantedRows(MatrixBuilder):
         if self.without_values and not len(present):
             raise faults.verdict({"rows.no_values"})
         if not len(present):
-            form = differing_form(self.stranger_examples, self.ids)
-            firsts = " and ".join(shown(ids[0]) for ids in (self.stranger_examples, self.ids) if ids)
+            form = differing_form(self.unknown_examples, self.ids)
+            firsts = " and ".join(shown(ids[0]) for ids in (self.unknown_examples, self.ids) if ids)
             differs = (
                 f": it has {form[1][0]}, so {form[0]}" if form else f"; the first ids of both are {firsts}"
             )

@@ -98,24 +98,24 @@ def _content(path: Path, key: str) -> str:
         value = ""
     if value:
         return value
-    handed_over = _handed_over(path)
+    is_credential = _is_credential(path)
     sentence = (
         f"{key} names the systemd credential {path.name}, which is missing or empty."
-        if handed_over
+        if is_credential
         else f"{key} points to {path}, which is empty or cannot be read."
     )
     if key in _LOST:
-        place = f"/etc/neuco-worker/NAME/credentials/{path.name}" if handed_over else path
+        place = f"/etc/neuco-worker/NAME/credentials/{path.name}" if is_credential else path
         raise _missing(sentence, f"Check who can read {place}. {_LOST[key]}")
     raise _missing(
         sentence,
         f"Pass it to the service with `sudo neuco-challenge NAME credential {path.name}`, then restart the service."
-        if handed_over
+        if is_credential
         else "Write the secret into the file, and make it readable for this user.",
     )
 
 
-def _handed_over(path: Path) -> bool:
+def _is_credential(path: Path) -> bool:
     """Return whether a file is a credential that systemd (or `neuco-challenge` on its behalf) gave this process."""
     credentials = os.environ.get("CREDENTIALS_DIRECTORY")
     return credentials is not None and path.parent == Path(credentials)
@@ -141,7 +141,7 @@ def read_bytes(path: Path, key: str) -> bytes:
     """
     text = _content(path, key)
     # systemd grants access by an ACL, which shows as a group permission; its folder is closed to all other users
-    if not _handed_over(path) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if not _is_credential(path) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise OrganizerError(
             f"{path} can be read by other users, who would then know every split or sign as the challenge.",
             cure=f"Run: chmod 600 {shlex.quote(str(path))}",

@@ -138,9 +138,9 @@ def guarded(arguments: list[str]) -> int:
 def _ended(error: NeucoError, arguments: list[str]) -> int:
     """Report what ended a command, to a person or to the journal; return the exit status."""
     if arguments[:1] and arguments[0] in OF_UNITS:
-        from worker.daemon.logs import for_systemd, last_words
+        from worker.daemon.logs import for_systemd, log_end
 
         if for_systemd():
-            last_words(error)
+            log_end(error)
             return error.exit_code
     return report("neuco-worker", error)

@@ -74,7 +74,7 @@ def for_systemd() -> bool:
     return os.environ.get("JOURNAL_STREAM") == f"{stderr.st_dev}:{stderr.st_ino}"
 
 
-def last_words(error: NeucoError) -> None:
+def log_end(error: NeucoError) -> None:
     """Log what ends the process, as one line in the format of all other lines."""
     if not structlog.is_configured():  # the process ended before its secrets were known
         set_up()

@@ -93,7 +93,7 @@ class Worker:
     ) -> None:
         self.files = FileStore(configuration.state_dir)
         with store.lead(now) as tx:  # first: from here on, every write checks that this worker still leads
-            take_over(tx, self.files, now)
+            recover(tx, self.files, now)
             key = signer(tx, configuration)
         self.files.clear_temporary()
         record_phases(store, configuration, key, now=now)
@@ -207,7 +207,7 @@ class Worker:
                     self.context.log.warning(text, event_key="phase.differs", phase=phase)
 
 
-def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
+def recover(tx: Transaction, files: FileStore, now: datetime) -> None:
     """Record that the previous leader's work has ended; it is done again, or checked again where EvalAI may already have it.
 
     Args:

@@ -286,7 +286,7 @@ def _going_on(lines: Sequence[str], own_lines: Sequence[str], key: str | None) -
         yield line
 
 
-def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
+def adopt_lines(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
     """Continue our log with the additional lines of the public log, instead of lines of ours that were never published.
 
     Returns:
@@ -302,7 +302,7 @@ def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
     return True
 
 
-def went_on(tx: Transaction, *, now: datetime) -> None:
+def note_log_complete(tx: Transaction, *, now: datetime) -> None:
     """Record that a restored state now has the whole public log; note the restore, even if the log had no more lines."""
     if tx.fact(LOG_UNSEEN) is None:
         return

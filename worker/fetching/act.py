@@ -20,11 +20,10 @@ from worker.fetching.fetch_child import Order, Result
 from worker.runtime import NotDue
 from worker.runtime.child_acts import SHARED, ChildAct, Died, Limits, OverLimit, fault_key
 from worker.runtime.storage import FileStore
-from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
+from worker.state import ALERT_AFTER_TRIES, Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
-QUIET_S = 30.0  # seconds without a byte
+READ_TIMEOUT_S = 30.0  # seconds without a byte
 SETTLES_S = 10.0  # after a message; less if the queue is polled more often
-TRIES_UNTOLD = 2  # failed tries before the organizer is told
 
 
 class FetchFile(ChildAct[Result]):
@@ -66,7 +65,7 @@ class FetchFile(ChildAct[Result]):
                 urlsplit(configuration.evalai.server).netloc,
                 *configuration.evalai.media_hosts,
             ],
-            "timeout_s": QUIET_S,
+            "timeout_s": READ_TIMEOUT_S,
         }
 
     def _explained(self, error: NeucoError) -> NeucoError:
@@ -155,5 +154,5 @@ class FetchFile(ChildAct[Result]):
         values = {"read_at": None} if error.code == "file.link_expired" else {}
         retry_at = self._context.retry_at(now, current.tries)
         tx.note(self.pk, not_before=retry_at, tries=current.tries + 1, **values)
-        if isinstance(error, OrganizerError) or current.tries >= TRIES_UNTOLD:
+        if isinstance(error, OrganizerError) or current.tries + 1 >= ALERT_AFTER_TRIES:
             tx.report(fault_key(self.name, error, self.pk), error, now=now)

@@ -13,9 +13,7 @@ from worker.evaluation.answers import Answer, release_at
 from worker.intake import facts, quota
 from worker.intake.calls import Call
 from worker.intake.session import Session
-from worker.state import OutboxKind, Owed, State, SubmissionRow, Transaction
-
-STUCK_TRIES = 3  # failed tries of one answer before a person is told
+from worker.state import ALERT_AFTER_TRIES, OutboxKind, Owed, State, SubmissionRow, Transaction
 
 
 class PostAnswer(Call[None]):
@@ -109,7 +107,7 @@ class PostAnswer(Call[None]):
         tx.postpone(owed.id, not_before=moment)
         tx.note(row.pk, read_at=None)
         # Only if EvalAI answers all other calls, because an outage has an alert of its own.
-        stuck = owed.tries >= STUCK_TRIES and self._session.silent_since == now
+        stuck = owed.tries + 1 >= ALERT_AFTER_TRIES and self._session.silent_since == now
         if isinstance(error, Rejected) or stuck:
             tx.report(f"post:{row.pk}", error, now=now)
 

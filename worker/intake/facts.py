@@ -355,13 +355,13 @@ def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None
             code="facts.phase_unconfigured",
         )
     if row.posted is None and row.by_member is False and not row.insisted:
-        return stranger(row)
+        return not_a_member(row)
     if row.hold == NUMBER_USED and row.excluded is None and not row.insisted:
         return number_used(row, row.hold_reason or "")
     return None
 
 
-def stranger(row: SubmissionRow) -> OrganizerError:
+def not_a_member(row: SubmissionRow) -> OrganizerError:
     """Return the contradiction that the author of a submission does not belong to the team for which it was sent."""
     return OrganizerError(
         f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team.",

@@ -20,12 +20,11 @@ from worker.challenge.timetable import Job
 from worker.evalai import Account, Author, Client, Throttled, TokenRefused
 from worker.intake import facts, senders
 from worker.intake.calls import Call, CallRunner
-from worker.intake.session import TOGETHER, Remote, Session
+from worker.intake.session import BATCH_WINDOW, Remote, Session
 from worker.runtime import Result
-from worker.state import COUNTED, UNSCORED, State, SubmissionRow, Transaction
+from worker.state import ALERT_AFTER_TRIES, COUNTED, UNSCORED, State, SubmissionRow, Transaction
 
 HOSTS = Job("hosts", lambda _: 6 * 3600)  # reads the members if there is no new author
-VAIN_TRIES = 3  # after which the organizer is told
 KNOWN_HOSTS = "hosts"  # the fact with their names, and when these were read
 AUTHORS = "authors"  # the fact with the names of all authors by number
 PAGES = "author_pages"  # the fact with the next page of each phase's listing that is being read
@@ -80,7 +79,7 @@ class Hosts:
             if not first:
                 return None
             unknown.sort(key=lambda row: row.pk not in first)
-        elif all(row.state in UNSCORED and now - TOGETHER < row.first_seen_at <= now for row in unknown):
+        elif all(row.state in UNSCORED and now - BATCH_WINDOW < row.first_seen_at <= now for row in unknown):
             unknown = []  # so that new authors are looked up together
         hosts, names = (tx.document(KNOWN_HOSTS), tx.document(AUTHORS)) if unknown else ({}, {})
         newer = any(
@@ -120,7 +119,7 @@ class HostsCall(Call[Result]):
         """Raise an alert if failures go on."""
         if isinstance(error, TokenRefused | Throttled):
             return
-        if isinstance(error, OrganizerError) or self._hosts.runner.tries(self.name) + 1 >= VAIN_TRIES:
+        if isinstance(error, OrganizerError) or self._hosts.runner.tries(self.name) + 1 >= ALERT_AFTER_TRIES:
             trouble = OrganizerError(
                 f"The hosts of the challenge cannot be read from EvalAI: {error.sentence}",
                 cure="The worker tries again. Until then, no new submission counts as the organizers' own.",
@@ -251,14 +250,14 @@ def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: d
     fresh = tx.get(row.pk)
     if author.is_member or fresh is None:
         return
-    stranger = facts.stranger(fresh)
+    error = facts.not_a_member(fresh)
     if fresh.posted is None:
-        facts.hold(tx, fresh, stranger, now=now)
+        facts.hold(tx, fresh, error, now=now)
     elif fresh.excluded is None and not fresh.insisted:
         tx.note(row.pk, excluded=STRANGER)
         tx.request_publish()
         tx.raise_alert(
-            f"sender:{row.pk}", stranger.code, f"{stranger.sentence} {TAKEN_OFF}", now=now, happened=True
+            f"sender:{row.pk}", error.code, f"{error.sentence} {TAKEN_OFF}", now=now, happened=True
         )
 
 

@@ -15,7 +15,7 @@ from worker.intake.session import Session
 from worker.state import Owed, Transaction
 
 POLL = Job("poll", lambda configuration: configuration.evalai.poll_every)
-VAIN_TRIES = 5  # failed tries to delete a message
+GIVE_UP_TRIES = 5  # failed tries to delete a message
 
 
 class ReceiveMessage(Call["Message | None"]):
@@ -89,7 +89,7 @@ class DeleteMessage(Call[None]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Schedule the next try; an unknown receipt is given up, because its message comes back under a newer one."""
         owed = self._owed
-        if owed.tries >= VAIN_TRIES and not isinstance(error, Throttled | TokenRefused):
+        if owed.tries >= GIVE_UP_TRIES and not isinstance(error, Throttled | TokenRefused):
             tx.note_owed(owed.id, done_at=now)
         else:
             tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries))

@@ -12,7 +12,7 @@ from worker.evalai import Client, Phase, PhaseSplit
 from worker.state import SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
-TOGETHER = timedelta(seconds=5)
+BATCH_WINDOW = timedelta(seconds=5)
 CLOCKS_AGREE = timedelta(minutes=2)  # if they differ by less
 
 

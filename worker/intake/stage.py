@@ -35,7 +35,7 @@ from worker.intake.reading import (
     Reconnect,
 )
 from worker.intake.running import SetRunning, next_to_run, runs_already
-from worker.intake.session import TOGETHER, Session
+from worker.intake.session import BATCH_WINDOW, Session
 from worker.state import ACTIVE, LONGEST_WAIT, OutboxKind, Owed, State, SubmissionRow, Transaction
 
 # An older reading is not enough before `running` is sent, because that call would revive a cancelled submission.
@@ -212,7 +212,7 @@ class Intake:
         """Read new submissions and those that must be read again; while others are in progress, new ones are collected for one listing."""
         unread = [row for row in tx.submissions(UNREAD, unread=True) if not row.waits(now)]
         in_hand = bool(tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
-        if in_hand and all(now - TOGETHER < row.first_seen_at <= now for row in unread):
+        if in_hand and all(now - BATCH_WINDOW < row.first_seen_at <= now for row in unread):
             return None
         return self._reading(tx, unread, now) if unread else None
 

@@ -18,9 +18,9 @@ from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.fairness.disclosure import BRANCH, FILES_FACT
-from worker.publishing.pushing import OVERWRITTEN, VAIN_TRIES, place
+from worker.publishing.pushing import OVERWRITTEN, place
 from worker.runtime import Act
-from worker.state import Transaction
+from worker.state import ALERT_AFTER_TRIES, Transaction
 
 FAILING = "leaderboard.files"
 FOLDER = "published"
@@ -143,7 +143,7 @@ class PushPart(Act[Publisher, tuple[str | None, str]]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer if it keeps failing."""
-        if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
+        if isinstance(error, OrganizerError) or self._tries + 1 >= ALERT_AFTER_TRIES:
             tx.report(FAILING, error, now=now)
 
     def give_up(self, resource: Publisher) -> None:

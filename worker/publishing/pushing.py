@@ -24,7 +24,6 @@ OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
 _LAST_COMMIT = "last_commit"
 REPLACES_FOREIGN = "replaces_foreign"  # a fact: where a first push may replace files of others
-VAIN_TRIES = 3  # after which the organizer is told
 
 
 def push(publisher: Publisher, cycle: Cycle, *, last: str | None, replace_foreign: bool) -> Published:

@@ -41,7 +41,6 @@ from worker.publishing.files_branch import PushPart
 from worker.publishing.pushing import (
     HISTORY,
     REPLACES_FOREIGN,
-    VAIN_TRIES,
     last_commit,
     place,
     publisher_settings,
@@ -50,7 +49,7 @@ from worker.publishing.pushing import (
 )
 from worker.publishing.reveals import open_news, opened_phases, with_news
 from worker.runtime import Act, Result, Runner
-from worker.state import LOG_UNSEEN, State, Transaction
+from worker.state import ALERT_AFTER_TRIES, LOG_UNSEEN, State, Transaction
 
 
 class PublishAct(Act[Publisher, Result]):
@@ -74,7 +73,7 @@ class PublishAct(Act[Publisher, Result]):
         tx.set_fact(UNCOMPARED, None)  # an unreachable repository delays no answers
         if isinstance(error, StateIsBehind):
             tx.set_fact(BEHIND, now.isoformat())
-        if isinstance(error, OrganizerError | StateIsBehind) or self._tries + 1 >= VAIN_TRIES:
+        if isinstance(error, OrganizerError | StateIsBehind) or self._tries + 1 >= ALERT_AFTER_TRIES:
             tx.report("leaderboard.push", error, now=now)
 
     def give_up(self, resource: Publisher) -> None:
@@ -124,13 +123,13 @@ class CompareState(PublishAct[list[BoardName]]):
             tx.set_fact(name, None)
         if self._restored:
             tx.set_fact(LOST_BOARDS, json.dumps(result))
-            receipts.went_on(tx, now=now)
+            receipts.note_log_complete(tx, now=now)
         close_due_batch(tx, self._context.signer, now=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Add to a restored state what it lacks of the public log; report every other failure."""
         if isinstance(error, receipts.LogIsAhead):
-            receipts.take_over(tx, error, now=now)
+            receipts.adopt_lines(tx, error, now=now)
         else:
             super().failure(tx, error, now)
 

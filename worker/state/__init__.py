@@ -19,6 +19,7 @@ from worker.state.notices import (
     alert_code,
 )
 from worker.state.rows import (
+    ALERT_AFTER_TRIES,
     HOPELESS_TRIES,
     HOPELESS_WAIT,
     LONGEST_WAIT,
@@ -35,6 +36,7 @@ from worker.state.store import Store, Transaction
 
 __all__ = [
     "ACTIVE",
+    "ALERT_AFTER_TRIES",
     "ALERT_CODES",
     "ANSWERED",
     "ATTESTED",

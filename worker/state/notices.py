@@ -91,7 +91,7 @@ ALERT_CODES = frozenset(
     }
 )
 """Codes, and families of codes whose errors say themselves what to do."""
-KEPT_FOR = timedelta(days=1)  # an alert about what has happened
+ALERT_KEPT_FOR = timedelta(days=1)  # an alert about what has happened
 
 
 def alert_code(code: str) -> str:
@@ -192,7 +192,7 @@ class Notices(Tables):
         """
         if alert_code(code) != code:
             raise ValueError(f"ALERT_CODES lacks {code}")
-        values = {"code": code, "text": text, "ends_at": now + KEPT_FOR if happened else None}
+        values = {"code": code, "text": text, "ends_at": now + ALERT_KEPT_FOR if happened else None}
         raised = self._connection.execute(alerts.update().where(alerts.c.key == key).values(values))
         if raised.rowcount == 0:
             self._connection.execute(alerts.insert().values(key=key, raised_at=now, **values))

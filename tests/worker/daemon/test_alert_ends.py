@@ -14,7 +14,7 @@ from tests.worker.harness.gate import interpreter
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.sandbox import ManualClock
 from worker.state import ALERT_CODES, State
-from worker.state.notices import KEPT_FOR
+from worker.state.notices import ALERT_KEPT_FOR
 from worker.state.submissions import STEPS
 
 ROOT = Path(__file__).parents[3]
@@ -187,11 +187,11 @@ def test_an_alert_about_what_has_happened_ends_after_a_day(worker: StepWorker) -
         for key in ("once", "twice"):
             tx.raise_alert(key, "queue.foreign", "It happened.", now=now, happened=True)
         tx.raise_alert("lasting", "phase.paused", "It lasts.", now=now)
-    worker.clock.advance(KEPT_FOR.total_seconds() / 2)
+    worker.clock.advance(ALERT_KEPT_FOR.total_seconds() / 2)
     with worker.store.write() as tx:
         tx.raise_alert("twice", "queue.foreign", "It happened again.", now=worker.clock.now(), happened=True)
     for left in ({"lasting", "twice"}, {"lasting"}):
-        worker.clock.advance(KEPT_FOR.total_seconds() / 2)
+        worker.clock.advance(ALERT_KEPT_FOR.total_seconds() / 2)
         worker.drive(lambda: not worker.step())
         with worker.store.read() as tx:
             assert {alert.key for alert in tx.alerts()} == left

@@ -148,8 +148,8 @@ def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:
             public = end.join((first, second, third))
             with pytest.raises(receipts.LogIsAhead) as error:
                 receipts.check_growth(public, ours, key=key)
-        assert receipts.take_over(tx, error.value, now=now)
-        assert not receipts.take_over(tx, error.value, now=now)  # somebody was quicker
+        assert receipts.adopt_lines(tx, error.value, now=now)
+        assert not receipts.adopt_lines(tx, error.value, now=now)  # somebody was quicker
         receipts.check_growth(public, receipts.receipts_file(tx), key=key)
 
 

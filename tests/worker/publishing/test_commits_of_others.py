@@ -15,7 +15,7 @@ from worker.challenge.signing import Signer
 from worker.fairness import commitments, events, receipts
 from worker.organizer.doctor import examine
 from worker.organizer.doctor.check import Level
-from worker.state.notices import KEPT_FOR
+from worker.state.notices import ALERT_KEPT_FOR
 
 HISTORY = "leaderboard/history.jsonl"
 STRANGER = Signer(b"7" * 32)
@@ -62,7 +62,10 @@ def test_commits_of_others_are_corrected_and_reported_once(harness: Harness, tmp
                 worker.advance(40)
             with worker.store.read() as tx:
                 (alert,) = tx.alerts()
-            assert (alert.code, alert.ends_at) == ("leaderboard.overwritten", alert.raised_at + KEPT_FOR)
+            assert (alert.code, alert.ends_at) == (
+                "leaderboard.overwritten",
+                alert.raised_at + ALERT_KEPT_FOR,
+            )
             assert f"commit {commit[:10]} by other@example.org" in alert.text
             assert harness.published(HISTORY).startswith(before)
             worker.advance(90_000)
@@ -130,7 +133,7 @@ def test_a_forced_push_is_reported_and_registered(harness: Harness, worker: Step
     with worker.store.read() as tx:
         (alert,) = tx.alerts()
         (note,) = [event.fields for event in tx.events() if event.fields["kind"] == events.CHALLENGE]
-    assert (alert.code, alert.ends_at) == ("leaderboard.rewritten", alert.raised_at + KEPT_FOR)
+    assert (alert.code, alert.ends_at) == ("leaderboard.rewritten", alert.raised_at + ALERT_KEPT_FOR)
     assert last[:10] in alert.text
     assert (note["what"], last[:10] in note["text"]) == ("rewritten", True)
     assert harness.contradictions() == []

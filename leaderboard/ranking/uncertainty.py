@@ -114,6 +114,7 @@ def bootstrap(
         beats += better.sum(axis=0)
     cut = int(replicates * (1 - CONFIDENCE) / 2)
     ordered = np.sort(ranks, axis=0)
+    fewest = np.min([row_set.fewest for row_set in row_sets], axis=0)
     return Uncertainty(
         q_intervals=tuple(
             studentized(
@@ -121,7 +122,7 @@ def bootstrap(
                 float(np.sqrt(observed[1][0, index])),
                 means[:, index],
                 errors[:, index],
-                fewest=min(int(row_set.fewest[index]) for row_set in row_sets),
+                fewest=int(fewest[index]),
             )
             for index in range(entries)
         ),

@@ -137,13 +137,12 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
         submitted: set[RowKey] = set()
         for board in history[start:end]:
             triggers = frozenset(board.triggers)
-            for standing in board.standings:
-                if standing.submission in triggers:
-                    submitted.add(standing.key)
-                if standing.move_kind is MoveKind.OWN or (
-                    standing.move_kind is MoveKind.PASSIVE and standing.key not in moves
-                ):
-                    moves[standing.key] = standing.move_kind
+            submitted.update(row.key for row in board.standings if row.submission in triggers)
+            for row in board.standings:
+                if row.move_kind is MoveKind.OWN:
+                    moves[row.key] = row.move_kind
+                elif row.move_kind is MoveKind.PASSIVE:
+                    moves.setdefault(row.key, row.move_kind)
         places = {standing.key: place for place, standing in enumerate(history[end - 1].standings, 1)}
         columns.append(_Column(history[end - 1], places, moves, frozenset(submitted)))
         start = end

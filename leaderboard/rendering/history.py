@@ -19,9 +19,7 @@ from leaderboard.rendering.names import distinct_names
 from leaderboard.rendering.rows import causes, minute, public_rows
 from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site, Standing
 
-_OURS = re.compile(
-    rb'^\{"version":1,"phase":"([\w.-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.MULTILINE | re.ASCII
-)
+_OURS = re.compile(rb'\{"version":1,"phase":"([\w.-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.ASCII)
 
 
 BoardName = tuple[str, int, str]
@@ -61,10 +59,12 @@ def board_name(board: Board) -> BoardName:
 
 def recorded_boards(history: bytes) -> set[BoardName]:
     """Return the boards that have a line in a history."""
-    return {
-        (phase.decode(), int(sequence), made_at.decode())
-        for phase, sequence, made_at in _OURS.findall(history)
-    }
+    names, start = set(), 0
+    while start < len(history):  # line by line, because lines are long and only their beginnings count
+        if ours := _OURS.match(history, start):
+            names.add((ours[1].decode(), int(ours[2]), ours[3].decode()))
+        start = (history.find(b"\n", start) + 1) or len(history)
+    return names
 
 
 def history_lines(phase: PhaseSite, recorded: Collection[BoardName] = ()) -> Iterator[tuple[Board, bytes]]:
@@ -155,12 +155,12 @@ def past_submissions(phase: PhaseSite) -> tuple[tuple[Past, ...], ...]:
     pasts: dict[RowKey, list[Past]] = {}
     listed: set[int] = set()
     for board in phase.history:
-        rounding = board.rounding
+        rounding, at = board.rounding, minute(board.made_at)
         for row in board.standings:
             if row.submission not in listed:
                 listed.add(row.submission)
                 past = Past(
-                    at=minute(board.made_at),
+                    at=at,
                     q_text=printed(rounding.value(row.q_mean), rounding.decimals, rounding.ladder_step),
                     rank=row.rank if row.numbered else None,
                 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import pandas as pd
 import yaml
 
 from leaderboard.rendering import Entry, PhaseDocument, csv_cell, templates
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PLACES = ("First", "Second", "Third")
 
@@ -28,6 +30,8 @@ def places(rows: Sequence[OneRow]) -> list[tuple[str, str, list[OneRow]]]:
 
 def table(document: PhaseDocument) -> pd.DataFrame:
     """Return the final table; intervals and tasks are in it if the document has them, which is after the reveal."""
+    import pandas as pd  # takes a second to load, and other commands use this module
+
     rows = document.entries
     columns: dict[str, Sequence[object]] = {
         "Rank": [row.shown_rank for row in rows],

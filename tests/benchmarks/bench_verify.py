@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from tests.benchmarks.long_challenge import Size, make_repository
 
@@ -23,17 +22,16 @@ _MEASURE = """
 import json, resource, subprocess, sys
 out = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE).stdout
 taken = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([json.loads(out), taken.ru_maxrss, taken.ru_utime + taken.ru_stime]))
+print(json.dumps([out.decode(), taken.ru_maxrss, taken.ru_utime + taken.ru_stime]))
 """
 
 
-def verified(repository: Path) -> tuple[dict[str, Any], float, float]:
-    """Verify a repository in a separate process; return its report, peak memory in MB and seconds of CPU time."""
-    worker = os.fspath(Path(sys.executable).with_name("neuco-worker"))
-    command = [worker, "verify", str(repository), "--json"]
+def measured(*arguments: str) -> tuple[str, float, float]:
+    """Run `neuco-worker` in a separate process; return what it prints, peak memory in MB and seconds of CPU time."""
+    command = [os.fspath(Path(sys.executable).with_name("neuco-worker")), *arguments]
     done = subprocess.run([sys.executable, "-c", _MEASURE, *command], capture_output=True, check=True)
-    report, kilobytes, seconds = json.loads(done.stdout)
-    return report, kilobytes * 1024 / 1e6, seconds
+    printed, kilobytes, seconds = json.loads(done.stdout)
+    return printed, kilobytes * 1024 / 1e6, seconds
 
 
 def main() -> None:
@@ -46,8 +44,10 @@ def main() -> None:
     options = parser.parse_args()
     size = Size(**vars(options))
     with tempfile.TemporaryDirectory() as folder:
-        report, megabytes, seconds = verified(make_repository(Path(folder), size))
-    sys.stdout.write(f"{size}: {megabytes:.0f} MB, {seconds:.1f} s of processor time, {report['verdict']}\n")
+        repository = make_repository(Path(folder), size)
+        report, megabytes, seconds = measured("verify", str(repository), "--json")
+    verdict = json.loads(report)["verdict"]
+    sys.stdout.write(f"{size}: {megabytes:.0f} MB, {seconds:.1f} s of processor time, {verdict}\n")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from scoring.errors import InfrastructureError
 from scoring.protocol import Protocol, Recipe
 from scoring.tasks import Task, TaskType
 
-KEPT = 8  # records in the cache
+KEPT = 8  # records in memory
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -100,12 +100,38 @@ class PhaseRecord:
         return (self.protocol.hash, dict(self.versions)) == (protocol_hash, dict(versions))
 
 
-@lru_cache(maxsize=KEPT)
+_kept: dict[str, PhaseRecord] = {}  # by hash, the last used at the end
+
+
+def kept(name: str, load: Callable[[str], bytes]) -> PhaseRecord:
+    """Return the record with a hash, which is loaded and parsed only if it is none of those used last.
+
+    Most steps need one, and loading a large one takes about a second, which a step must not take.
+
+    Raises:
+        InfrastructureError: As :func:`unpack`.
+    """
+    record = _kept.pop(name, None) or unpack(load(name), name)
+    _kept[name] = record
+    for oldest in list(_kept)[:-KEPT]:
+        del _kept[oldest]
+    return record
+
+
+def check(packed: bytes, name: str) -> None:
+    """Check a stored record; one that is damaged is used no longer.
+
+    Raises:
+        InfrastructureError: As :func:`unpack`.
+    """
+    record = _kept.get(name)
+    if record is None or record.packed != packed:
+        _kept.pop(name, None)
+        _kept[name] = unpack(packed, name)
+
+
 def unpack(packed: bytes, name: str) -> PhaseRecord:
     """Parse a compressed record.
-
-    The last records are cached, because each evaluation and each publish cycle begins with one, and parsing a large one takes about a
-    second, which a step must not take.
 
     Args:
         packed: As in :attr:`PhaseRecord.packed`.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import secret_commitment
-from worker.challenge.records import PhaseRecord, unpack
+from worker.challenge.records import PhaseRecord, check, kept
 from worker.challenge.secrets import public_value, split_key
 from worker.state import Transaction
 
@@ -36,7 +36,18 @@ def read_record(tx: Transaction, codename: str) -> PhaseRecord | None:
         InfrastructureError: If the record is damaged.
     """
     row = tx.phase_record(codename)
-    return None if row is None else unpack(tx.record(row.record), row.record)
+    return None if row is None else kept(row.record, tx.record)
+
+
+def check_record(tx: Transaction, codename: str) -> None:
+    """Check that the stored record of a phase, if it has one, is intact; :func:`read_record` may not read it again.
+
+    Raises:
+        InfrastructureError: If it is damaged.
+    """
+    row = tx.phase_record(codename)
+    if row is not None:
+        check(tx.record(row.record), row.record)
 
 
 def intact_record(tx: Transaction, codename: str) -> PhaseRecord | None:

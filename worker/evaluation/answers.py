@@ -219,14 +219,17 @@ def correct_phase(
     if record is None or row is None:
         return 0
     registered = replay.at(tx)[phase]
-    rows = [row for row in tx.submissions(COUNTED | {State.SCORED}, phase=phase) if row.answer is not None]
-    # in the order of their places on the ladders, because each registered value depends on those before it
-    for submission in sorted(rows, key=lambda row: (registered.place(registered.entry_of(row.pk)), row.pk)):
+    told = tx.answers(COUNTED | {State.SCORED}, phase=phase)
+    in_order = sorted(told)
+    if record.rules.ladder_step is not None:  # each registered value depends on those before it
+        in_order.sort(key=lambda pk: registered.place(registered.entry_of(pk)))
+    for pk in in_order:
         if changed == most:
             break
-        before = Answer.from_json(submission.answer or "")
-        if _stays(registered, submission, before, record, closed=row.closed_at is not None):
+        before = Answer.from_json(told[pk])
+        if _stays(registered, pk, before, record, closed=row.closed_at is not None):
             continue
+        submission = tx.get_many([pk])[pk]
         score = register_row(tx, key, replay, submission, record, now=now)
         if score is None:
             continue
@@ -239,11 +242,9 @@ def correct_phase(
     return changed
 
 
-def _stays(
-    replay: PhaseReplay, row: SubmissionRow, answer: Answer, record: PhaseRecord, *, closed: bool
-) -> bool:
+def _stays(replay: PhaseReplay, pk: int, answer: Answer, record: PhaseRecord, *, closed: bool) -> bool:
     """Return whether an answer is the one that follows from the register, or stays as it is whatever follows."""
-    entry = replay.entry_of(row.pk)
+    entry = replay.entry_of(pk)
     score = None if entry is None else replay.score(entry, LATEST)
     if score is None:
         return entry is None

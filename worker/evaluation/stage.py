@@ -55,8 +55,10 @@ class Evaluation:
     def _waiting(self, now: datetime) -> list[SubmissionRow]:
         """Return the submissions to start: the intake chose them, and EvalAI shows them as running. None are started during a pause."""
         with self._context.store.read() as tx:
-            rows = [] if tx.is_paused("pause") or is_held(tx) else tx.submissions([State.SCORING])
-            begun = tx.open_attempts(Attempt.EVALUATE) if rows else set()
+            rows = tx.submissions([State.SCORING])
+            if not rows or tx.is_paused("pause") or is_held(tx):
+                return []
+            begun = tx.open_attempts(Attempt.EVALUATE)
         return [row for row in rows if row.pk not in begun and row.can_go_on(now)]
 
     def _begin(self, row: SubmissionRow, now: datetime) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from datetime import datetime
-from functools import partial
 from itertools import pairwise
 
 from leaderboard import Decision, DecisionKind
@@ -109,22 +108,20 @@ def _entries(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision
         for earlier, later in pairwise([None, *history.events]):
             if later is None:
                 continue
-            about = partial(_decision, later.at, submission=later.submission)
-            team, name = _team(later), f"submission {later.submission} of {_team(later)}"
-            for text, reason in _moved(replay, earlier, later):
-                yield about(DecisionKind.ENTRY, f"{name} {text}", reason)
+            told = list(_moved(replay, earlier, later))
             if (
                 first_ranked is not None
                 and first_ranked < later.at
                 and _joins_as_a_baseline(replay, earlier, later)
             ):
-                yield about(
-                    DecisionKind.ENTRY,
-                    f"{name} came as a baseline, after the first ranked entry",
-                    later.reason,
-                )
-            before = team if earlier is None else _team(earlier)
-            if before != team and entry in entries:
+                told.append(("came as a baseline, after the first ranked entry", later.reason))
+            for text, reason in told:
+                name = f"submission {later.submission} of {_team(later)}"
+                yield _decision(later.at, DecisionKind.ENTRY, f"{name} {text}", reason, later.submission)
+            if earlier is None or earlier.team == later.team or entry not in entries:
+                continue
+            before, team = _team(earlier), _team(later)
+            if before != team:
                 text = f"team {before} is now called {team}"
                 renamed.setdefault((before, team), _decision(later.at, DecisionKind.OTHER, text))
     yield from renamed.values()

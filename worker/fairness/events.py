@@ -44,11 +44,16 @@ def _folds(value: object) -> array[float]:
     """Store folds compactly, because a list takes four times the memory."""
     if isinstance(value, array):
         return value
-    if not isinstance(value, Sequence) or not all(
-        score is None or (isinstance(score, int | float) and math.isfinite(score)) for score in value
+    folds: list[Any] = list(value) if isinstance(value, Sequence) else [value]
+    scores = [score for score in folds if score is not None]
+    # By types, because a challenge has millions of scores.
+    if (
+        not isinstance(value, Sequence)
+        or not {*map(type, scores)} <= {int, float}
+        or not all(map(math.isfinite, scores))
     ):
         raise ValueError("not a list of fold scores")
-    return array("d", folds_from_json(list(value)))
+    return array("d", scores if len(scores) == len(folds) else folds_from_json(folds))
 
 
 Folds = Annotated[Any, PlainValidator(_folds), PlainSerializer(lambda folds: folds_to_json(tuple(folds)))]

@@ -10,6 +10,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -159,7 +160,13 @@ def is_due(tx: Transaction, now: datetime) -> bool:
 def logged_at(tx: Transaction) -> datetime | None:
     """Return when the newest line was made."""
     _, last = tx.last_batch()
-    return None if last is None else read(Line, last, PATH).made_at
+    return None if last is None else _made_at(last)
+
+
+@lru_cache(maxsize=1)
+def _made_at(line: str) -> datetime:
+    """Read the time of a line, which each step needs."""
+    return read(Line, line, PATH).made_at
 
 
 def chained(body: Mapping[str, Any]) -> str:

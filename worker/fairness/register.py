@@ -7,9 +7,8 @@ events, and if an entry was dropped, hidden or removed, the register shows when.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from scoring.documents import canonical
 from worker.challenge.records import PhaseRecord
@@ -30,7 +29,7 @@ from worker.fairness.membership import ShownValue
 from worker.fairness.replay import ChallengeReplay
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 
-ROWS = 4096  # in the cache of hashes of facts
+MANY = 100  # submissions
 ENTRY_BYTES = 16  # of a submission's pseudonym, which is random because numbers could be guessed
 LATEST = datetime.max.replace(tzinfo=UTC)
 """A moment after all events."""
@@ -52,6 +51,23 @@ class RegisterReplay:
             self._replay.take(events.parse(row.fields))
             self._last = row.id, row.commitment
         return self._replay
+
+
+def replay_of(tx: Transaction, rows: Collection[SubmissionRow]) -> ChallengeReplay:
+    """Return what follows from the events about the teams of these submissions; for many submissions, from all events.
+
+    Places, scores and answers of these teams follow from it, because none depends on the events about another team.
+    """
+    if len(rows) > MANY:
+        return RegisterReplay().at(tx)
+    teams = {row.team_key for row in rows}
+    subjects = [subject_of(row) for team in teams for row in tx.submissions(team=team)]
+    found = tx.events_about(
+        subjects,
+        kinds=(events.SUBMISSION, events.SCORE),
+        besides=(events.PHASE, events.TEAM, events.CHALLENGE),
+    )
+    return ChallengeReplay(events.parse(row.fields) for row in found)
 
 
 def withholds(tx: Transaction, phase: str) -> bool:
@@ -163,7 +179,6 @@ def disqualified_teams(tx: Transaction) -> dict[int, str]:
 
 
 def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime, reason: str) -> None:
-    latest = tx.latest_facts(events.PHASE)
     for name, record in records.items():
         row = tx.phase_record(name)
         if row is None:
@@ -177,19 +192,18 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
             closed_at=row.closed_at,
         )
         subject, hashed = f"phase {name}", _hashed(facts)
-        if latest.get(subject) != hashed:
+        latest = tx.latest_event(events.PHASE, subject)
+        if latest is None or latest.facts != hashed:
             event = PhaseEvent(kind="phase", phase=name, at=at, reason=reason, **dict(facts))
             _add(tx, subject, event, hashed)
 
 
 def _register_submissions(tx: Transaction, at: datetime, reason: str) -> None:
-    latest = tx.latest_facts(events.SUBMISSION)
-    for row in tx.submissions():
-        subject = subject_of(row)
-        if row.phase is None or (row.file_hash is None and subject not in latest):
-            continue  # a submission whose file never arrived is not registered
-        if latest.get(subject) != _hash_of_facts(row):
+    for row in tx.unregistered():
+        arrived = row.file_hash is not None or tx.latest_event(events.SUBMISSION, subject_of(row)) is not None
+        if row.phase is not None and arrived:  # a submission whose file never arrived is not registered
             _register_submission(tx, row, at, reason)
+    tx.registered()
 
 
 def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reason: str = "") -> str:
@@ -231,12 +245,6 @@ def submission_facts(row: SubmissionRow) -> SubmissionFacts:
         removed=row.excluded,
         superseded_by=row.superseded_by,
     )
-
-
-@lru_cache(maxsize=ROWS)
-def _hash_of_facts(row: SubmissionRow) -> str:
-    """Hash the facts about a submission; unchanged ones are cached, because every publish cycle looks at all of them."""
-    return _hashed(submission_facts(row))
 
 
 def _add(tx: Transaction, subject: str, event: Event, facts: str) -> tuple[str, str]:

@@ -169,7 +169,9 @@ class Intake:
     # the calls, most urgent first
 
     def _answer(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        due, stale = ([], []) if is_held(tx) else self._owed_answers(tx, now)
+        due, stale = self._owed_answers(tx, now)
+        if (due or stale) and is_held(tx):
+            return None
         if due:
             owed, row = due[0]
             phase = self._context.configuration.phases[row.phase or ""]

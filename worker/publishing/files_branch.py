@@ -61,8 +61,8 @@ def known(tx: Transaction, configuration: Configuration) -> PushedFiles:
 
 def missing(tx: Transaction, configuration: Configuration) -> list[Path]:
     """Return the parts of revealed phases that the branch lacks."""
-    pushed = set(known(tx, configuration).parts)
-    found = (configuration.state_dir / FOLDER).glob("*/*/*")
+    found = list((configuration.state_dir / FOLDER).glob("*/*/*"))
+    pushed = set(known(tx, configuration).parts) if found else set()
     lacking = {part.name: part for part in found if part.name not in pushed}
     revealed = tx.revealed() if lacking else []
     return [part for _, part in sorted(lacking.items()) if part.parent.parent.name in revealed]

@@ -18,7 +18,7 @@ from leaderboard.git import Published, Publisher
 from leaderboard.rendering import BoardName, recorded_boards
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.context import Context, seconds
-from worker.challenge.setups import alert_key, read_record
+from worker.challenge.setups import alert_key, check_record
 from worker.evalai import Retry
 from worker.fairness import receipts
 from worker.fairness.disclosure import BRANCH
@@ -163,7 +163,7 @@ class MakeBoards(PublishAct[Cycle]):
         self._generation = tx.requested_publish()
         for name in phases:  # a damaged record must not stay unnoticed until somebody submits
             try:
-                read_record(tx, name)
+                check_record(tx, name)
             except InfrastructureError as error:
                 tx.report(alert_key(name), error, now=now)
         self._cycle = begin_cycle(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -178,17 +178,17 @@ class Attestations(Tables):
         of_phase = (events.c.phase == phase) | events.c.phase.is_(None)
         return self._connection.execute(sa.select(sa.func.max(events.c.id)).where(of_phase)).scalar() or 0
 
+    def events_about(
+        self, subjects: Collection[str], *, kinds: Collection[str], besides: Collection[str]
+    ) -> Iterator[Event]:
+        """Yield the events of some kinds about some subjects, and all of other kinds, oldest first."""
+        about = events.c.kind.in_(kinds) & events.c.subject.in_(subjects)
+        query = sa.select(events).where(about | events.c.kind.in_(besides))
+        return self._each(Event, query.order_by(events.c.id), yield_per=AT_ONCE)
+
     def event_commitment(self, number: int) -> str | None:
         """Return the commitment of the event with an id."""
         return self._connection.execute(_COMMITMENT, {"event": number}).scalar()
-
-    def latest_facts(self, kind: str) -> dict[str, str]:
-        """Return for each subject the hash of the facts in its newest event of a kind."""
-        newest = sa.select(sa.func.max(events.c.id)).where(events.c.kind == kind).group_by(events.c.subject)
-        rows = self._connection.execute(
-            sa.select(events.c.subject, events.c.facts).where(events.c.id.in_(newest))
-        )
-        return {row.subject: row.facts for row in rows}
 
     def latest_event(self, kind: str, subject: str) -> Event | None:
         """Return the newest event of a kind about a subject."""

@@ -94,6 +94,8 @@ class SubmissionRow:
     superseded_by: int | None  # pk of the re-run; this submission counts until the re-run is answered
     excluded: str | None  # reason of a disqualification
     insisted: bool = False  # the organizer has it scored although it was cancelled or deleted at EvalAI
+    # whether the register may lack something of it: every change says so, see `register` in worker/fairness/register.py
+    unregistered: bool = field(default=True, metadata={**INDEXED, "onupdate": True})
 
     @property
     def own(self) -> bool:
@@ -152,7 +154,7 @@ class CellRow:
     task: Annotated[str, sa.String(200)] = field(metadata=KEY)
     version: Hash = field(metadata=KEY)
     protocol_hash: Hash = field(metadata=KEY)
-    phase: Name
+    phase: Name = field(metadata=INDEXED)
     row_set: Hash
     test_parts: Annotated[list[int], sa.JSON()]
     folds: Annotated[list[float | None], sa.JSON()]  # null for a failed fold, which JSON has no NaN for

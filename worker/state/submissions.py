@@ -38,6 +38,13 @@ _AUTHORS_UNKNOWN = (
     .order_by(submissions.c.pk)
 )
 
+_UNREGISTERED = (
+    sa.select(submissions)
+    .where(submissions.c.unregistered)
+    .order_by(submissions.c.submitted_at.nulls_first(), submissions.c.pk)
+)
+_ALL_REGISTERED = submissions.update().where(submissions.c.unregistered).values(unregistered=False)
+
 
 @lru_cache(maxsize=QUERIES)
 def _selected(
@@ -100,6 +107,13 @@ class Submissions(Tables):
         chosen = None if states is None else tuple(states)
         return self._all(SubmissionRow, _selected(chosen, phase, team, superseded_by, unread=unread))
 
+    def answers(self, states: Collection[State], *, phase: str) -> dict[int, str]:
+        """Return the answers of a phase's submissions in these states, by pk; whole rows of thousands of submissions would take longer."""
+        query = sa.select(submissions.c.pk, submissions.c.answer).where(
+            submissions.c.state.in_(states), submissions.c.phase == phase, submissions.c.answer.is_not(None)
+        )
+        return {row.pk: row.answer for row in self._connection.execute(query)}
+
     def last_submitted_at(self) -> datetime | None:
         """Return when the latest of all submissions was sent, by EvalAI's clock."""
         last: datetime | None = self._connection.execute(_LAST_SUBMITTED_AT).scalar()
@@ -144,6 +158,14 @@ class Submissions(Tables):
         """Record facts of a submission that are not its state."""
         self._connection.execute(submissions.update().where(submissions.c.pk == pk).values(values))
 
+    def unregistered(self) -> list[SubmissionRow]:
+        """Return the submissions that have changed since :meth:`registered` was called, the oldest first."""
+        return self._all(SubmissionRow, _UNREGISTERED)
+
+    def registered(self) -> None:
+        """Record that the register has everything about all submissions."""
+        self._connection.execute(_ALL_REGISTERED)
+
     def authors_unknown(self) -> list[SubmissionRow]:
         """Return submissions, oldest first, of whose author it is unknown whether the author is a host, or belongs to the team.
 
@@ -167,7 +189,11 @@ class Submissions(Tables):
         self._connection.execute(
             submissions.update()
             .where(submissions.c.pk == sa.bindparam("which"))
-            .values(input_file=sa.bindparam("address"), read_at=sa.bindparam("moment")),
+            .values(
+                input_file=sa.bindparam("address"),
+                read_at=sa.bindparam("moment"),
+                unregistered=submissions.c.unregistered,  # neither of them is registered
+            ),
             [{"which": pk, "address": address, "moment": asked_at} for pk, address in addresses.items()],
         )
 

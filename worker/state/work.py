@@ -137,23 +137,24 @@ class Cells(Tables):
     ) -> None:
         """Write score cells; existing ones stay, because equal keys mean equal scores up to the engines' tolerance."""
         stored = {(row.task, row.version) for row in self.cells(content_hash, protocol_hash)}
-        for score in scores:
-            if (score.task, score.version) in stored:
-                continue
-            self._connection.execute(
-                cells.insert().values(
-                    task=score.task,
-                    version=score.version,
-                    row_set=score.row_set,
-                    test_parts=list(score.test_parts),
-                    folds=folds_to_json(score.folds),
-                    q=score.q,
-                    content_hash=content_hash,
-                    protocol_hash=protocol_hash,
-                    phase=phase,
-                    provenance=dict(provenance),
-                )
-            )
+        new = [
+            {
+                "task": score.task,
+                "version": score.version,
+                "row_set": score.row_set,
+                "test_parts": list(score.test_parts),
+                "folds": folds_to_json(score.folds),
+                "q": score.q,
+                "content_hash": content_hash,
+                "protocol_hash": protocol_hash,
+                "phase": phase,
+                "provenance": dict(provenance),
+            }
+            for score in scores
+            if (score.task, score.version) not in stored
+        ]
+        if new:
+            self._connection.execute(cells.insert(), new)
 
     def cells(self, content_hash: str, protocol_hash: str) -> list[CellRow]:
         """Return one row of the score matrix."""

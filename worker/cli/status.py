@@ -309,6 +309,9 @@ def submissions(
         str | None,
         typer.Option(help="Only this state, such as `fetched`; or `held`: only those on hold."),
     ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the newest so many, the newest first.", metavar="N")
+    ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """List submissions with number, team, phase, state, mean Q, and what they are waiting for.
@@ -322,7 +325,7 @@ def submissions(
     from worker.organizer import listing
 
     with open_session(config) as session:
-        rows = listing.submissions(session, phase=phase, team=team, state=state)
+        rows = listing.submissions(session, phase=phase, team=team, state=state, limit=limit)
     if json_output:
         print(json.dumps({"submissions": [row.to_json() for row in rows]}, indent=2))
         return

@@ -18,7 +18,7 @@ from worker.challenge.setups import not_recorded, read_record
 from worker.evaluation.answers import Answer
 from worker.fairness.membership import is_baseline
 from worker.fairness.places import Place, Placed, places
-from worker.fairness.register import LATEST, RegisterReplay, submission_facts
+from worker.fairness.register import LATEST, RegisterReplay, replay_of, submission_facts
 from worker.fairness.replay import PhaseReplay
 from worker.intake import waiting
 from worker.organizer.session import OrganizerSession
@@ -111,14 +111,16 @@ def submissions(
     phase: str | None = None,
     team: str | None = None,
     state: str | None = None,
+    limit: int | None = None,
 ) -> list[ListedSubmission]:
-    """Return the matching submissions, oldest first.
+    """Return the matching submissions, oldest first; or so many of them, newest first.
 
     Args:
         session: The challenge.
         phase: Codename.
         team: A part of the team's name, ignoring case, or EvalAI's number of it.
         state: One of the states, or ``held``.
+        limit: How many.
 
     Raises:
         OrganizerError: If there is no such phase or state.
@@ -128,7 +130,13 @@ def submissions(
     states = _states(state)
     with session.store.read() as tx:
         phases = session.configuration.phases
-        records, replays = {name: read_record(tx, name) for name in phases}, RegisterReplay().at(tx)
+        rows = [
+            row
+            for row in tx.submissions(states, phase=phase)
+            if (state != HELD or row.hold is not None) and (team is None or _is_of(row, team))
+        ]
+        rows = rows if limit is None else rows[: -limit - 1 : -1]
+        records, replays = {name: read_record(tx, name) for name in phases}, replay_of(tx, rows)
         placed = {
             each.facts.submission: each for name in phases for each in places(replays[name], LATEST).values()
         }
@@ -141,8 +149,7 @@ def submissions(
                 placed=placed.get(row.pk),
                 waits_for=waits.get(row.pk),
             )
-            for row in tx.submissions(states, phase=phase)
-            if (state != HELD or row.hold is not None) and (team is None or _is_of(row, team))
+            for row in rows
         ]
 
 

@@ -55,6 +55,7 @@ def test_submissions_and_boards(
         (("--state", "held"), [held]),
         (("--state", "failed"), [broken]),
         (("--phase", "eval"), [held]),
+        (("--limit", "2"), [held, broken]),
     ):
         assert [row["number"] for row in listed(*words)] == expected, words
     for option, value, sentence in (

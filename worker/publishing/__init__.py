@@ -17,4 +17,5 @@ __all__ = [
     "files_branch",
     "publisher_settings",
     "pushing",
+    "reveals",
 ]

@@ -1,4 +1,4 @@
-"""The documents agree with the command line, and can all be reached."""
+"""The documents agree with the command line, can all be reached, and have one sentence a line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer
+from markdown_it import MarkdownIt
 
 from leaderboard import PhaseRules
 from scoring.inputs.faults import CATALOGUE
@@ -25,18 +27,26 @@ SPAN = re.compile(r"^(```|~~~)(.*?)^\1|(?<!`)`([^`]+)`(?!`)", re.DOTALL | re.MUL
 CALL = re.compile(
     r"(?:(?<=^)|(?<=[\s(])|(?<=bin/))(neuco-worker|neuco-check|sudo neuco-challenge \w+) ([a-z][^\n|;&#>]*)"
 )
+WIDTH = 160
+ATOM = re.compile(r"(`+).+?\1|\$[^$]+\$|\]\([^)]*\)|\([^()]*\)|“[^”]*”")
+"""Code, formulas, targets of links, parentheses and quotations, in which no sentence of the text ends."""
+ABBREVIATION = re.compile(r"\b(e\.g|i\.e|Eq|al|cf|vs|[A-Z])$")
+SENTENCE_END = re.compile(r"[.!?][*_)”\"]* +(?=[*_(“\"\[]*[A-Z@])")
 CHECKER = typer.main.get_command(checker)
 OWN = {"adopt", "credential"}
 """Commands that neuco-challenge has and neuco-worker does not."""
 
 
-def documents() -> list[str]:
-    """Return the project's Markdown documents, except those for tests and GitHub."""
+def tracked() -> list[str]:
+    """Return the project's Markdown documents."""
     command = ["git", "ls-files", "*.md"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    return [
-        name for name in listed if (ROOT / name).is_file() and not name.startswith(("tests/", ".github/"))
-    ]
+    return [name for name in listed if (ROOT / name).is_file()]
+
+
+def documents() -> list[str]:
+    """Return the documents, except those for tests and GitHub."""
+    return [name for name in tracked() if not name.startswith(("tests/", ".github/"))]
 
 
 def calls(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -83,6 +93,28 @@ def test_the_pages_of_commands_and_keys_are_up_to_date() -> None:
     for page, text in (("cli", reference["commands"]()), ("configuration", reference["configuration"]())):
         assert (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") == text
         assert len(text.split()) > 1000
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield the lines of paragraphs and list items of a page, but not of what ``docs/reference.py`` has written."""
+    own = re.sub(r"<!-- keys -->.*<!-- end of keys -->", "", text, flags=re.DOTALL)
+    for token in MarkdownIt("commonmark").enable("table").parse(own):
+        if token.type == "paragraph_open":
+            first, end = token.map or (0, 0)
+            yield from own.splitlines()[first:end]
+
+
+def has_two_sentences(line: str) -> bool:
+    """Return whether a second sentence begins in a line; a lead in bold letters or code may come before the first."""
+    text = ATOM.sub("@", re.sub(r"^[\s>]*(([-*+]|\d+\.) +)?(\*\*[^*]+\*\* |`[^`]+`\. )?", "", line))
+    return any(not ABBREVIATION.search(text[: end.start()]) for end in SENTENCE_END.finditer(text))
+
+
+@pytest.mark.parametrize("name", [name for name in tracked() if name != "docs/cli.md"])
+def test_a_line_of_text_has_one_sentence(name: str) -> None:
+    """And at most 160 characters, so that a change of a sentence is a change of its lines."""
+    lines = paragraphs((ROOT / name).read_text(encoding="utf-8"))
+    assert [line for line in lines if len(line) > WIDTH or has_two_sentences(line)] == []
 
 
 def test_every_page_can_be_reached() -> None:

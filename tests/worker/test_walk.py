@@ -24,7 +24,7 @@ from worker.sandbox import ManualClock, PhaseSettings
 from worker.state import State
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
-STOP = re.compile(r"^\d+\. `([\w/]+)\.py:([\w.]+)`( \(in a child\))?\. ", re.MULTILINE)
+STOP = re.compile(r"^\d+\. `([\w/]+)\.py:([\w.]+)`( \(in a child\))?\.\s", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ processor time: of the loop's thread, of the daemon without its children, or of 
 from __future__ import annotations
 
 import argparse
+import logging
 import statistics
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+import structlog
 
 from leaderboard import Board
 from leaderboard.ranking import append_board, following_board, order, to_json
@@ -50,6 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1000, 10_000])
     options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             for name, figure in figures(Path(folder), size):
@@ -187,7 +190,13 @@ def _score(
     assert registered is not None
     q_mean, value, receipt = registered
     answer = answers.finished(
-        value, step=None, notes=(), zarr_suffix_removed=False, receipt=receipt
+        value,
+        rules=record.rules,
+        public=True,
+        board=None,
+        notes=(),
+        zarr_suffix_removed=False,
+        receipt=receipt,
     ).to_json()
     tx.note(pk, state=State.PUBLISHED, answer=answer, posted=answer, q_mean=q_mean)
 

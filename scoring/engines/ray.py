@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import platform
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import ray
 from numpy.typing import NDArray
@@ -43,8 +45,19 @@ def code_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def score_folds(unit: Unit, first: int) -> tuple[str, NDArray[np.float64]]:
-    """Score a few folds of a unit on a node; return the digest of its sources, and T x F scores."""
+@cache
+def software() -> dict[str, str]:
+    """Return what two machines must share to give the same bits."""
+    return {
+        "neuco-worker (digest of its sources)": code_digest(),
+        "Python": platform.python_version(),
+        "numba": numba.__version__,
+        "NumPy": np.__version__,
+    }
+
+
+def score_folds(unit: Unit, first: int) -> tuple[dict[str, str], NDArray[np.float64]]:
+    """Score a few folds of a unit on a node; return its software, and T x F scores."""
     # The object store is read-only and on small memory pages, and the kernel jumps from row to row.
     rows = aligned((unit.rows.shape[0], unit.rows.shape[1]))
     rows[:] = unit.rows
@@ -52,7 +65,7 @@ def score_folds(unit: Unit, first: int) -> tuple[str, NDArray[np.float64]]:
     part = replace(
         unit, rows=rows, split_seeds=unit.split_seeds[folds], training_seeds=unit.training_seeds[folds]
     )
-    return code_digest(), LocalEngine(threads=1).score(part)
+    return software(), LocalEngine(threads=1).score(part)
 
 
 _task: Any = ray.remote(num_cpus=1, max_retries=TRIES - 1)(score_folds)
@@ -66,6 +79,7 @@ class RayEngine(Engine):
 
     Raises:
         InfrastructureError: If the cluster cannot be reached.
+        OrganizerError: If it runs another version of Ray or of Python.
     """
 
     name = "ray"
@@ -76,6 +90,8 @@ class RayEngine(Engine):
                 _knock(address)
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
             except (OSError, RuntimeError, ValueError) as error:
+                if str(error).startswith("Version mismatch"):  # with both versions, over several lines
+                    raise _differs(" ".join(str(error).split())) from None
                 raise InfrastructureError(
                     f"The Ray cluster at {address!r} cannot be reached ({type(error).__name__}).",
                     cure="Start it, or let this machine join it with `ray start --address=HEAD:6379`; see deploy/ray.",
@@ -125,21 +141,28 @@ def _start(unit: Unit) -> list[Any]:
 
 def _result(call: Any) -> NDArray[np.float64]:
     try:
-        digest, scores = ray.get(call)
+        there, scores = ray.get(call)
     except exceptions.RayError as error:
         raise InfrastructureError(
             f"The Ray cluster could not score some folds ({type(error).__name__}).",
             cure="Check the memory of the nodes, the installation on each of them, and `ray status`.",
             code="engine.ray_lost",
         ) from error
-    if digest != code_digest():
-        raise OrganizerError(
-            "A node of the Ray cluster runs a different version of neuco-worker.",
-            cure="Install the same version on all nodes.",
-            code="engine.ray_version",
-        )
+    differing = [
+        f"{name} {there[name]} there, {own} here" for name, own in software().items() if there[name] != own
+    ]
+    if differing:
+        raise _differs(f"A node has {'; '.join(differing)}.")
     result: NDArray[np.float64] = scores
     return result
+
+
+def _differs(what: str) -> OrganizerError:
+    return OrganizerError(
+        f"The Ray cluster and this machine run different software. {what}",
+        cure="Install the same commit with the same constraints on all nodes, see deploy/ray.",
+        code="engine.ray_version",
+    )
 
 
 def _knock(address: str) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from scoring.engines import LocalEngine, Unit
+from scoring.errors import OrganizerError
 from tests.scoring.engines.units import make_unit
 from tests.waiting import LIMIT_S, until
 from worker.sandbox import ManualClock
@@ -130,6 +131,29 @@ def test_an_unreachable_cluster_is_an_infrastructure_error() -> None:
         "raise SystemExit(4)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_other_software_on_the_cluster_is_named_with_both_versions(engine: Any, address: str) -> None:
+    """Of a node by its answer, and of the whole cluster by Ray, in a process that has no connection yet."""
+    from scoring.engines import ray as ours
+
+    assert {"Python", "numba", "NumPy"} < ours.software().keys()
+    answer = ray.put(({**ours.software(), "numba": "0.1"}, np.zeros((1, 1))))
+    with pytest.raises(OrganizerError, match=r"numba 0\.1 there, ") as error:
+        ours._result(answer)
+    assert error.value.code == "engine.ray_version"
+    code = (
+        "from ray._private import utils\n"
+        "utils.compute_version_info = lambda: ('0.0.1', '3.0.0')\n"
+        "from scoring.engines.registry import make_engine\n"
+        "from scoring.errors import OrganizerError\n"
+        f"try: make_engine('ray', ray_address='{address}')\n"
+        "except OrganizerError as error: print(error.code, error.sentence)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.stdout.startswith("engine.ray_version"), done.stderr
+    assert f"Ray: {ray.__version__}" in done.stdout
+    assert "Ray: 0.0.1" in done.stdout
 
 
 def test_the_worker_has_several_submissions_scored_on_the_cluster(address: str, tmp_path: Path) -> None:

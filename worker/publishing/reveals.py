@@ -32,8 +32,7 @@ OPENED = "opened"  # a fact: what the documents of each revealed phase were made
 
 def with_news(tx: Transaction) -> list[str]:
     """Return the revealed phases to which something was added since their documents were made."""
-    opened = tx.document(OPENED)
-    return [name for name in tx.revealed() if opened.get(name) != _sources(tx, name)]
+    return [name for name, sources in tx.document(OPENED).items() if sources != _sources(tx, name)]
 
 
 def open_news(

@@ -59,7 +59,7 @@ def _outcome(data: bytes, ids: Sequence[str], dim: int, *, piece: int, fast: boo
         faults,
         builder.first_seen,
         builder.notes(),
-        builder.stranger_examples,
+        builder.unknown_examples,
         builder.matrix.tobytes(),
     )
 

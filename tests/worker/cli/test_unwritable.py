@@ -89,7 +89,10 @@ def limited(command: str, place: Path, challenge: Path, room: int) -> subprocess
     """Run a command that can write no file larger than `room` bytes."""
     return subprocess.run(
         [sys.executable, "-m", "worker.cli", *words(command, place, challenge)],
-        env=clean_environment(),
+        env={
+            **clean_environment(),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },  # Python would keep half of a module's bytecode
         cwd=ROOT,
         text=True,
         capture_output=True,

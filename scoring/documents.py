@@ -42,7 +42,11 @@ def read_yaml(text: str | bytes) -> Any:
             return node
 
     try:
+        text = text if isinstance(text, str) else text.decode("utf-8-sig")
         return yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise yaml.YAMLError(f"line {line} is not UTF-8; save the file as UTF-8") from error
     except ValueError as error:  # a date such as 2026-99-99
         raise yaml.YAMLError(str(error)) from error
     except RecursionError as error:

@@ -237,6 +237,7 @@ def test_what_an_organizer_decides_is_no_fault(challenge: Path) -> None:
         ("description.html~", "<p>Ours.</p>", "description.html~ is not a file that EvalAI needs"),
         (bundle.CONFIG_NAME, "a: [", "challenge_config.yaml is not valid"),
         (bundle.CONFIG_NAME, "- 1", "challenge_config.yaml must have the keys"),
+        (bundle.CONFIG_NAME, "a: 1\nb: caf\xe9", "line 2 is not UTF-8; save the file as UTF-8"),
         (
             "terms_and_conditions.html",
             "<p>Ours.</p>",
@@ -249,7 +250,8 @@ def test_a_bad_file_is_found_before_the_upload(
 ) -> None:
     """A hidden task under any name, broken YAML, or terms that say something else."""
     label_file = next((challenge / "tasks" / "dev").glob("*.csv"))
-    (challenge / "bundle" / name).write_text(label_file.read_text() if text is None else text)
+    content = label_file.read_text() if text is None else text
+    (challenge / "bundle" / name).write_text(content, encoding="latin-1")
     with pytest.raises(OrganizerError, match=re.escape(words)):
         scaffold.pack_bundle(challenge, load(challenge / "challenge.yaml"), now=NOW)
     (challenge / "bundle.zip").write_bytes(b"no zip")

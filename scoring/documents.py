@@ -45,8 +45,7 @@ def read_yaml(text: str | bytes) -> Any:
         text = text if isinstance(text, str) else text.decode("utf-8-sig")
         return yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise yaml.YAMLError(f"line {line} is not UTF-8; save the file as UTF-8") from error
+        raise yaml.YAMLError(f"line {_line(error)} is not UTF-8; save the file as UTF-8") from error
     except ValueError as error:  # a date such as 2026-99-99
         raise yaml.YAMLError(str(error)) from error
     except RecursionError as error:
@@ -60,16 +59,18 @@ def read_text(path: Path) -> str:
         OSError: If it cannot be read.
         OrganizerError: If it is not UTF-8.
     """
-    content = path.read_bytes()
     try:
-        return content.decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
         raise OrganizerError(
-            f"{path} is not UTF-8 text, first on line {line}.",
+            f"{path} is not UTF-8 text, first on line {_line(error)}.",
             cure=f"Save it as UTF-8, for example if it is Latin-1: iconv -f latin1 -t utf-8 {shlex.quote(str(path))}",
             code="file.encoding",
         ) from None
+
+
+def _line(error: UnicodeDecodeError) -> int:
+    return error.object.count(b"\n", 0, error.start) + 1
 
 
 def read_yaml_file(path: Path, *, code: str, cure: str) -> Any:

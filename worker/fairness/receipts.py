@@ -147,14 +147,14 @@ def is_due(tx: Transaction, now: datetime) -> bool:
     entries = tx.public_commitments()
     if not entries or tx.fact(LOG_UNSEEN):
         return False
-    if set(tx.phases()) <= set(tx.revealed()) and not tx.open_events():
-        return False
     if tx.fact(_GAP):
         return True
     first, last_at = Commitment.model_validate(entries[0]), logged_at(tx)
     begun_at, every = first.made_at, cadence([first])
     passed = timedelta() if last_at is None else last_at - begun_at
-    return now >= begun_at + every * (max(0, passed // every) + 1)
+    if now < begun_at + every * (max(0, passed // every) + 1):
+        return False
+    return bool(tx.open_events()) or not set(tx.phases()) <= set(tx.revealed())
 
 
 def logged_at(tx: Transaction) -> datetime | None:

@@ -8,7 +8,7 @@ from scoring.errors import OrganizerError
 from worker.challenge.signing import signer
 from worker.fairness.register import register, withholds
 from worker.organizer.session import OrganizerSession
-from worker.publishing.reveals import open_news, opened_phases
+from worker.publishing.reveals import open_news
 
 
 def choose(
@@ -66,7 +66,7 @@ def reveal(session: OrganizerSession, phases: Collection[str], *, labels: bool) 
     configuration = session.configuration
     with session.store.write() as tx:
         now = tx.attestation_time(register(tx, session.clock()))
-        wanted = opened_phases(tx) | dict.fromkeys(phases, labels)
-        fresh = open_news(tx, configuration, signer(tx, configuration), wanted, now=now)
+        wanted = dict.fromkeys(phases, labels)
+        fresh = open_news(tx, configuration, signer(tx, configuration), now=now, reveal=wanted)
         tx.request_publish()
     return fresh

@@ -39,11 +39,11 @@ def open_news(
     tx: Transaction,
     configuration: Configuration,
     signer: Signer,
-    phases: Mapping[str, bool],
     *,
     now: datetime,
+    reveal: Mapping[str, bool] | None = None,
 ) -> list[str]:
-    """Make the documents of revealed phases, with everything that is registered now, and close the log of receipts.
+    """Make the documents of phases that are revealed or have news, with everything that is registered now, and close the log of receipts.
 
     So every score in the documents has its receipt in the public log. The key of a phase is an HMAC of the challenge secret, so revealing
     one phase exposes no other. Documents that would be the same are left as they are, including their time.
@@ -52,8 +52,8 @@ def open_news(
         tx: The transaction, after everything was registered.
         configuration: The checked configuration.
         signer: The challenge's key.
-        phases: Phase to whether its label rows are published.
         now: The time of the documents, later than everything that is registered.
+        reveal: Phases to reveal, and whether their label rows are published, not only their hashes.
 
     Returns:
         The phases with something open that was not open before.
@@ -62,6 +62,7 @@ def open_news(
         OrganizerError: If a phase is not recorded, or the secret is not the one of its record.
     """
     secret, before, fresh, opened = read_secret(configuration), tx.reveals(), {}, tx.document(OPENED)
+    phases = {name: _publishes_labels(before[name], name) for name in with_news(tx)} | dict(reveal or {})
     for name, labels in phases.items():
         record = open_phase(tx, name, secret).record
         document, texts = _document(tx, record, phase_key(secret, name), labels=labels, now=now)
@@ -82,12 +83,9 @@ def open_news(
     return list(fresh)
 
 
-def opened_phases(tx: Transaction) -> dict[str, bool]:
-    """Return the revealed phases, and whether their label rows are published, and not only their hashes."""
-    return {
-        name: read(Reveal, files[reveal_path(name)], reveal_path(name)).labels == "published"
-        for name, files in tx.reveals().items()
-    }
+def _publishes_labels(files: Mapping[str, str], phase: str) -> bool:
+    path = reveal_path(phase)
+    return read(Reveal, files[path], path).labels == "published"
 
 
 def _sources(tx: Transaction, phase: str) -> list[int]:

@@ -47,7 +47,7 @@ from worker.publishing.pushing import (
     push,
     record_push,
 )
-from worker.publishing.reveals import open_news, opened_phases, with_news
+from worker.publishing.reveals import open_news, with_news
 from worker.runtime import Act, Result, Runner
 from worker.state import ALERT_AFTER_TRIES, LOG_UNSEEN, State, Transaction
 
@@ -180,10 +180,9 @@ class MakeBoards(PublishAct[Cycle]):
         if not keep_boards(tx, result):
             return
         self.kept = result
-        if news := with_news(tx):
-            phases = {name: labels for name, labels in opened_phases(tx).items() if name in news}
+        if with_news(tx):
             at = tx.attestation_time(now)
-            open_news(tx, self._context.configuration, self._context.signer, phases, now=at)
+            open_news(tx, self._context.configuration, self._context.signer, now=at)
             site = replace(result.site, logged_at=receipts.logged_at(tx))
             self.kept = replace(result, site=site, attestations=attestation_files(tx))
 

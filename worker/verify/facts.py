@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -66,7 +66,8 @@ def belong(phase: RevealedPhase) -> Verdict:
                         first_values.setdefault(name, value) == value,
                         f"the {name} of {who} changed on {minute(facts.at)}; it never can",
                     )
-    rows, parts = _committed_rows(phase), _committed_parts(phase)
+    rows = _committed_rows(phase)
+    parts = _committed_parts(phase, rows)
     for score in _scores(phase):
         _check_owner(phase, score)
         _check_shown(phase, score)
@@ -153,20 +154,18 @@ def _committed_rows(phase: RevealedPhase) -> dict[str, str]:
     }
 
 
-def _committed_parts(phase: RevealedPhase) -> dict[tuple[str, str], tuple[int, ...]]:
+def _committed_parts(
+    phase: RevealedPhase, row_sets: Mapping[str, str]
+) -> dict[tuple[str, str], tuple[int, ...]]:
     """Return which folds have equal test parts, by the version of their task and the protocol; they are resampled together."""
+    newest = {promise.protocol.hash: promise for promise in phase.promises}
+    groups = {task.version: _groups(phase.labels.get(task.file, ())) for task in phase.manifest.tasks}
     return {
-        (task.version, promise.protocol.hash): test_parts(
-            tested(
-                _row_set(phase.labels[task.file]),
-                _groups(phase.labels[task.file]),
-                promise.protocol,
-                promise.splits_key(phase.key),
-            )
+        (version, name): test_parts(
+            tested(row_set, groups[version], promise.protocol, promise.splits_key(phase.key))
         )
-        for promise in phase.promises
-        for task in phase.manifest.tasks
-        if task.file in phase.labels
+        for name, promise in newest.items()
+        for version, row_set in row_sets.items()
     }
 
 

@@ -16,11 +16,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
+import pytest
 import structlog
 
 from leaderboard import Board
@@ -221,13 +223,12 @@ def in_process(harness: Harness, ids: list[str]) -> Iterator[tuple[str, str]]:
         outcome(*arguments)
         taken_s.append(time.thread_time() - begun)
 
-    ScoreSubmission.outcome = timed  # type: ignore[method-assign]
-    with harness.worker() as worker:
+    with pytest.MonkeyPatch.context() as patch, harness.worker() as worker:
+        patch.setattr(ScoreSubmission, "outcome", timed)
         for seed in range(MEASURED):
             harness.submit(f"Team {seed}", submission(ids, seed))
             worker.drive()
         idle_s = list(idle(worker))
-    ScoreSubmission.outcome = outcome  # type: ignore[method-assign]
     yield "a step that finds nothing", f"{1e3 * statistics.median(idle_s):.1f} ms"
     yield "scoring's transaction", f"{1e3 * statistics.median(taken_s):.1f} ms"
 
@@ -249,7 +250,7 @@ def as_daemon(harness: Harness, ids: list[str]) -> Iterator[tuple[str, str]]:
     for seed in range(MEASURED + 1):
         begun = _spent_s(daemon)
         pk = harness.submit(f"Team {seed}", submission(ids, 100 + seed))
-        harness.until(lambda pk=pk: harness.states().get(pk) == State.PUBLISHED)  # type: ignore[misc]
+        harness.until(partial(_is_published, harness, pk))
         taken_s.append(_spent_s(daemon) - begun)
     status = Path(f"/proc/{daemon.pid}/status").read_text()
     kilobytes = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
@@ -258,6 +259,10 @@ def as_daemon(harness: Harness, ids: list[str]) -> Iterator[tuple[str, str]]:
     # The first one also pays for the start.
     yield "a published submission", f"{statistics.median(taken_s[1:]):.1f} s; the first {taken_s[0]:.1f} s"
     yield "memory of the daemon", f"{kilobytes * 1024 / 1e6:.0f} MB"
+
+
+def _is_published(harness: Harness, pk: int) -> bool:
+    return harness.states().get(pk) == State.PUBLISHED
 
 
 def _spent_s(process: psutil.Process) -> float:

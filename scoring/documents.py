@@ -64,7 +64,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise OrganizerError(
             f"{path} is not UTF-8 text, first on line {_line(error)}.",
-            cure=f"Save it as UTF-8, for example if it is Latin-1: iconv -f latin1 -t utf-8 {shlex.quote(str(path))}",
+            hint=f"Save it as UTF-8, for example if it is Latin-1: iconv -f latin1 -t utf-8 {shlex.quote(str(path))}",
             code="file.encoding",
         ) from None
 
@@ -73,13 +73,13 @@ def _line(error: UnicodeDecodeError) -> int:
     return error.object.count(b"\n", 0, error.start) + 1
 
 
-def read_yaml_file(path: Path, *, code: str, cure: str) -> Any:
+def read_yaml_file(path: Path, *, code: str, hint: str) -> Any:
     """Return the content of a YAML file.
 
     Args:
         path: The file.
         code: The code of an error about its content.
-        cure: Where to get a file to start from.
+        hint: Where to get a file to start from.
 
     Raises:
         OrganizerError: If it cannot be read, or is not UTF-8, empty or not YAML.
@@ -89,15 +89,15 @@ def read_yaml_file(path: Path, *, code: str, cure: str) -> Any:
     try:
         document = read_yaml(read_text(path))
     except OSError as error:
-        raise OrganizerError(f"{path} cannot be read: {error.strerror}.", cure=cure, code=code) from error
+        raise OrganizerError(f"{path} cannot be read: {error.strerror}.", hint=hint, code=code) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1} of {path}" if mark else str(path)
         raise OrganizerError(
-            f"{place} cannot be read as YAML.", cure=f"Correct it. {cure}", code=code
+            f"{place} cannot be read as YAML.", hint=f"Correct it. {hint}", code=code
         ) from error
     if document is None:
-        raise OrganizerError(f"{path} is empty.", cure=cure, code=code)
+        raise OrganizerError(f"{path} is empty.", hint=hint, code=code)
     return document
 
 
@@ -139,7 +139,7 @@ def checked(
         near = get_close_matches(key, fields, n=1)
         raise OrganizerError(
             f"{place} has the unknown key {key!r}.",
-            cure=f"Did you mean {near[0]}?" if near else f"Remove it; {place} may have: {', '.join(fields)}.",
+            hint=f"Did you mean {near[0]}?" if near else f"Remove it; {place} may have: {', '.join(fields)}.",
             code=code,
         )
     named = f"{key} in {place}" if place else f"The argument {key}"
@@ -147,10 +147,10 @@ def checked(
     if len(keys) == 1:
         expected = fields[key].description or expected
     if fault["type"] == "missing":
-        raise OrganizerError(f"{place} has no key {key}.", cure=f"Add {key}: {expected}.", code=code)
+        raise OrganizerError(f"{place} has no key {key}.", hint=f"Add {key}: {expected}.", code=code)
     raise OrganizerError(
         f"{named} is {str(fault['input'])[:SHOWN]!r}, not {expected}.",
-        cure="Correct the value.",
+        hint="Correct the value.",
         code=code,
     )
 

@@ -24,11 +24,11 @@ MESSAGE_LIMIT = 2000  # characters; EvalAI shows stderr in full
 
 
 class NeucoError(Exception):
-    """An error with a code, a sentence that says what is wrong, and a cure.
+    """An error with a code, a sentence that says what is wrong, and a hint.
 
     Args:
         sentence: What is wrong, for a person. The default is the first line of the class's docstring.
-        cure: What the reader can do about it; empty if they can only wait.
+        hint: What the reader can do about it; empty if they can only wait.
         code: Stable key for programs and for the documentation, for example ``"config.unknown_key"``. The default is the class's usual
             code, or else its family.
     """
@@ -37,16 +37,16 @@ class NeucoError(Exception):
     exit_code: ClassVar[int] = 1
     usual_code: ClassVar[str] = ""
 
-    def __init__(self, sentence: str = "", *, cure: str = "", code: str = "") -> None:
+    def __init__(self, sentence: str = "", *, hint: str = "", code: str = "") -> None:
         self.sentence = sentence or (type(self).__doc__ or "").split("\n", 1)[0]
-        self.cure = cure
+        self.hint = hint
         self.code = code or self.usual_code or self.family
-        super().__init__(f"{self.sentence} {self.cure}".strip())  # what Python prints
+        super().__init__(f"{self.sentence} {self.hint}".strip())  # what Python prints
 
     @property
     def message(self) -> str:
-        """The sentence and its cure, at most ``MESSAGE_LIMIT`` characters."""
-        text = f"{self.sentence} {self.cure}".strip()
+        """The sentence and its hint, at most ``MESSAGE_LIMIT`` characters."""
+        text = f"{self.sentence} {self.hint}".strip()
         return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
 
 
@@ -55,7 +55,7 @@ def error_document(error: NeucoError) -> dict[str, str]:
     return {
         "family": error.family,
         "sentence": error.sentence,
-        "cure": error.cure,
+        "hint": error.hint,
         "code": error.code,
     }
 
@@ -64,7 +64,7 @@ def read_error(document: Mapping[str, object]) -> NeucoError:
     """Return the error that a document describes; an unknown family counts as infrastructure."""
     kinds: dict[str, type[NeucoError]] = {"participant": ParticipantError, "organizer": OrganizerError}
     kind = kinds.get(str(document.get("family")), InfrastructureError)
-    return kind(str(document.get("sentence")), cure=str(document.get("cure")), code=str(document.get("code")))
+    return kind(str(document.get("sentence")), hint=str(document.get("hint")), code=str(document.get("code")))
 
 
 class ParticipantError(NeucoError):
@@ -120,7 +120,7 @@ def python_errors() -> Iterator[None]:
     except (ParticipantError, OrganizerError) as error:
         if isinstance(error, (ValueError, TypeError, OSError)) or error.code == "library.missing":
             raise
-        raise WrongValue(error.sentence, cure=error.cure, code=error.code) from None
+        raise WrongValue(error.sentence, hint=error.hint, code=error.code) from None
 
 
 @contextmanager
@@ -135,6 +135,6 @@ def needs_extra(extra: str, user: str) -> Iterator[None]:
     except ModuleNotFoundError as missing:
         raise OrganizerError(
             f"{user} needs {missing.name}, which is not installed.",
-            cure=f'Install it: pip install "neuco-worker[{extra}]".',
+            hint=f'Install it: pip install "neuco-worker[{extra}]".',
             code="library.missing",
         ) from missing

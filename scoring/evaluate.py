@@ -52,7 +52,7 @@ def score_embeddings(
     if not tasks:
         raise OrganizerError(
             f"Phase {protocol.phase} has no tasks.",
-            cure="Add label files to its tasks folder.",
+            hint="Add label files to its tasks folder.",
             code="tasks.none",
         )
     engine = engine or make_engine("local")
@@ -167,6 +167,6 @@ def _check_failed_folds(scores: Sequence[TaskScore], protocol: Protocol) -> None
     if any(score.failed_folds > allowed for score in scores):
         raise ParticipantError(
             "Training on these embeddings gives scores that are not finite.",
-            cure="Check the scale of the embeddings: this happens when a few values are many orders of magnitude larger than the rest.",
+            hint="Check the scale of the embeddings: this happens when a few values are many orders of magnitude larger than the rest.",
             code="scores.not_finite",
         )

@@ -202,7 +202,7 @@ def rows_of_runs(output_dir: Path, phase: str) -> tuple[pd.DataFrame, list[str]]
     if not rows:
         raise OrganizerError(
             f"There are no runs with the scores of all folds in {output_dir / phase}.",
-            cure="Set --output_dir and --phase to those of the runs, and score with output_fold_results: true.",
+            hint="Set --output_dir and --phase to those of the runs, and score with output_fold_results: true.",
             code="runs.no_folds",
         )
     return pd.DataFrame(rows, columns=COLUMNS), left_out
@@ -220,7 +220,7 @@ def fold_rows(
     if len(scored) < SEEDS:
         raise OrganizerError(
             f"{about['backbone']} has {len(scored)} folds with a score on {about['dataset']}, but GEO-Bench needs {SEEDS}.",
-            cure=f"Score with at least {SEEDS} folds.",
+            hint=f"Score with at least {SEEDS} folds.",
             code="geobench.folds",
         )
     shared = {

@@ -53,7 +53,7 @@ def read_normalizer(path: Path) -> Normalizer:
     except (OSError, ValidationError) as error:
         raise OrganizerError(
             f"{path} is not a normalizer file.",
-            cure='It must contain {"dataset": [lowest, highest], …}.',
+            hint='It must contain {"dataset": [lowest, highest], …}.',
             code="geobench.normalizer",
         ) from error
 
@@ -151,7 +151,7 @@ def board_files(
     if not scores:
         raise OrganizerError(
             "No backbone has results on every dataset.",
-            cure="Complete the results of at least one backbone. It needs a result on every dataset in the folders.",
+            hint="Complete the results of at least one backbone. It needs a result on every dataset in the folders.",
             code="geobench.none_complete",
         )
     fewest = {dataset: min(len(of[dataset]) for of in scores.values()) for dataset in datasets}
@@ -188,7 +188,7 @@ def _checked(ranges: Normalizer) -> Normalizer:
         if not low < high:
             raise OrganizerError(
                 f"The range of {name} is [{low:g}, {high:g}].",
-                cure="The second number must be greater than the first. A normalizer needs results that differ.",
+                hint="The second number must be greater than the first. A normalizer needs results that differ.",
                 code="geobench.normalizer",
             )
     return ranges

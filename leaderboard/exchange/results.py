@@ -97,7 +97,7 @@ def compare(first: Any, *others: Any, names: Sequence[str] | None = None) -> Com
         if len(called) != len(given) or len(set(called)) < len(called):
             raise WrongValue(
                 f"There are {len(given)} results and the names {', '.join(called)}.",
-                cure="Pass names, one for each result, all different.",
+                hint="Pass names, one for each result, all different.",
                 code="compare.names",
             )
         return compare_results(
@@ -150,20 +150,20 @@ def rank(
         else:
             raise WrongType(
                 f"The entries are of the type {type(entries).__name__}.",
-                cure="Give a dictionary of names and results of scoring.score, or a DataFrame of scores.",
+                hint="Give a dictionary of names and results of scoring.score, or a DataFrame of scores.",
                 code="rank.entries",
             )
         _check_scores(table)
         if unknown := [name for name in baselines if name not in table.index]:
             raise WrongValue(
                 f"The baseline {unknown[0]!r} is not an entry.",
-                cure=f"The entries are: {name_some([*map(str, table.index)])}.",
+                hint=f"The entries are: {name_some([*map(str, table.index)])}.",
                 code="rank.baselines",
             )
         if not (math.isfinite(ghost_task) and ghost_task >= 0):
             raise WrongValue(
                 f"The argument ghost_task is {ghost_task}, not a number of at least 0.",
-                cure="Correct it.",
+                hint="Correct it.",
                 code="rank.ghost_task",
             )
         ranking = rank_table(
@@ -184,12 +184,12 @@ def _tasks(given: Any) -> dict[str, TaskResult]:
     if isinstance(given, (str, PathLike)):
         if not Path(given).exists():
             raise MissingFile(
-                f"There is no folder {given}.", cure="Check the path.", code="score.missing_file"
+                f"There is no folder {given}.", hint="Check the path.", code="score.missing_file"
             )
         return read_run(Path(given))[1]
     raise WrongType(
         f"A result is of the type {type(given).__name__}.",
-        cure="Give what scoring.score returned, or the folder of a run; embeddings need labels.",
+        hint="Give what scoring.score returned, or the folder of a run; embeddings need labels.",
         code="rank.entries",
     )
 
@@ -216,13 +216,13 @@ def _check_scores(table: pd.DataFrame) -> None:
         if table[name].dtype.kind not in "iuf":
             raise WrongType(
                 f"The column {name!r} is not of numbers.",
-                cure="Leave it out, or name it as the index.",
+                hint="Leave it out, or name it as the index.",
                 code="rank.entries",
             )
     if table.empty or table.index.has_duplicates or table.columns.has_duplicates:
         raise WrongValue(
             "The table of scores is empty, or has a name twice.",
-            cure="Give each entry and task one name.",
+            hint="Give each entry and task one name.",
             code="rank.entries",
         )
     lacking = table.index[~np.isfinite(table.to_numpy(float)).all(axis=1)]
@@ -230,6 +230,6 @@ def _check_scores(table: pd.DataFrame) -> None:
         tasks = table.columns[~np.isfinite(table.loc[lacking[0]].to_numpy(float))]
         raise WrongValue(
             f"{lacking[0]} has no score in {', '.join(map(str, tasks))}.",
-            cure="Score all entries on the same tasks, or leave this one out.",
+            hint="Score all entries on the same tasks, or leave this one out.",
             code="rank.incomplete",
         )

@@ -101,7 +101,7 @@ def read_run(folder: Path) -> tuple[RunSummary, dict[str, TaskResult]]:
     except (OSError, ValidationError) as error:
         raise OrganizerError(
             f"{folder} is not the folder of a run, or one of its files cannot be read.",
-            cure="Name a folder that `score` has written, such as results/results/mine_20260314_120000.",
+            hint="Name a folder that `score` has written, such as results/results/mine_20260314_120000.",
             code="runs.no_run",
         ) from error
 
@@ -130,7 +130,7 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
         reasons = "; ".join(f"{name} {reason}" for name, reason in left_out[:5]) or "no run has a score"
         raise OrganizerError(
             f"{folder} does not contain a complete run: {reasons}.",
-            cure="Name the folder and the phase of the runs, or score embeddings on all tasks with `neuco-worker score`.",
+            hint="Name the folder and the phase of the runs, or score embeddings on all tasks with `neuco-worker score`.",
             code="runs.none_complete",
         )
     return PhaseRuns(
@@ -244,7 +244,7 @@ def compare_results(names: Sequence[str], runs: Sequence[Mapping[str, TaskResult
     """
     if len(runs) < 2:
         raise OrganizerError(
-            "A comparison needs two runs or more.", cure="Name two or more.", code="runs.too_few"
+            "A comparison needs two runs or more.", hint="Name two or more.", code="runs.too_few"
         )
     first, *others = runs
     named = list(dict.fromkeys(task for run in runs for task in run))
@@ -252,7 +252,7 @@ def compare_results(names: Sequence[str], runs: Sequence[Mapping[str, TaskResult
     if not tasks:
         raise OrganizerError(
             "The runs have no task in common.",
-            cure="Compare runs on the same tasks.",
+            hint="Compare runs on the same tasks.",
             code="runs.no_common_task",
         )
     pairs = [{task: _pair(task, first[task], run[task]) for task in tasks} for run in others]
@@ -323,7 +323,7 @@ def scored_tasks(results: Mapping[str, TaskResult], run: str) -> dict[str, TaskR
     if any(result.q_t is None for result in results.values()):
         raise OrganizerError(
             f"The run {run} has no fold scores. Without them, the uncertainty of a difference is unknown.",
-            cure="Score it again with output_fold_results: true.",
+            hint="Score it again with output_fold_results: true.",
             code="runs.no_folds",
         )
     return {

@@ -153,7 +153,7 @@ def _hint(value: str) -> str:
     bare = value.casefold()
     if bare in MISSING or bare in {"-", "–", "—", "?", "tbd", "x"}:
         return "Every entry needs a score in every task: complete it, or leave out the entry or the task."
-    for signs, cure in (
+    for signs, hint in (
         (("±", "+/-", "+-", "\\pm"), "Write the score alone, without its uncertainty."),
         (("%",), "Write numbers without percent signs."),
         (
@@ -163,7 +163,7 @@ def _hint(value: str) -> str:
         ((",",), "Write numbers with decimal points."),
     ):
         if any(sign in bare for sign in signs):
-            return cure
+            return hint
     return "If the column is not a task, name those that are with --tasks, once for each."
 
 
@@ -248,10 +248,10 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:59] + "…")
 
 
-def _fault(sentence: str, cure: str = "") -> OrganizerError:
+def _fault(sentence: str, hint: str = "") -> OrganizerError:
     return OrganizerError(
         sentence,
-        cure=cure
+        hint=hint
         or "Save the table as CSV: entries' names in the first column, a column per task, separated by commas.",
         code="rank.table",
     )

@@ -131,7 +131,7 @@ class GitProcess:
                     raise CloneDamaged from error
                 raise InfrastructureError(
                     f"git could not be started ({error.strerror}).",
-                    cure="If git is missing, install git 2.32 or newer; otherwise, check the memory and the number of processes of this"
+                    hint="If git is missing, install git 2.32 or newer; otherwise, check the memory and the number of processes of this"
                     " machine. The worker tries again.",
                     code="leaderboard.no_git",
                 ) from error
@@ -141,7 +141,7 @@ class GitProcess:
             except subprocess.TimeoutExpired as error:
                 raise InfrastructureError(
                     f"git {arguments[0]} did not finish within {self._settings.timeout_s:.0f} seconds and was stopped.",
-                    cure="The worker tries again. If this continues, check the connection to the leaderboard's server.",
+                    hint="The worker tries again. If this continues, check the connection to the leaderboard's server.",
                     code="leaderboard.timeout",
                 ) from error
             finally:
@@ -227,7 +227,7 @@ class GitProcess:
 def _stopped() -> Cancelled:
     return Cancelled(
         "Publishing was stopped.",
-        cure="Do nothing. The worker publishes when it runs again.",
+        hint="Do nothing. The worker publishes when it runs again.",
         code="leaderboard.stopped",
     )
 

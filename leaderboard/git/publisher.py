@@ -89,7 +89,7 @@ class ForeignFiles(OrganizerError):
     def __init__(self, paths: Collection[str]) -> None:
         super().__init__(
             f"The leaderboard's branch has files that the first push would replace or remove: {name_some([*map(printable, paths)])}.",
-            cure="If nobody needs them, run `neuco-worker board publish`, which asks for your yes. Otherwise move them elsewhere, or name"
+            hint="If nobody needs them, run `neuco-worker board publish`, which asks for your yes. Otherwise move them elsewhere, or name"
             " another branch or repository.",
         )
 
@@ -257,11 +257,11 @@ def _busy(lock: Path | None) -> InfrastructureError:
     if lock is not None:
         return InfrastructureError(
             f"Another git process has locked the leaderboard's branch, or was killed and left its lock: {lock}.",
-            cure=f"The worker tries again, and removes a lock that is older than {ABANDONED_S:.0f} seconds.",
+            hint=f"The worker tries again, and removes a lock that is older than {ABANDONED_S:.0f} seconds.",
             code="leaderboard.locked",
         )
     return InfrastructureError(
         "Someone else pushed to the leaderboard's branch during every attempt to push.",
-        cure="The worker tries again.",
+        hint="The worker tries again.",
         code="leaderboard.busy",
     )

@@ -55,7 +55,7 @@ class Remote:
             if applies:
                 raise OrganizerError(
                     f"leaderboard.repository {problem}.",
-                    cure="Use https:// with leaderboard.token, ssh://, git@host:path or a local path. http:// is accepted only on"
+                    hint="Use https:// with leaderboard.token, ssh://, git@host:path or a local path. http:// is accepted only on"
                     " loopback.",
                     code="leaderboard.bad_repository",
                 )
@@ -68,7 +68,7 @@ class Remote:
         if not os.path.isdir(repository):  # noqa: PTH112 - False also for a folder that may not be read
             return OrganizerError(
                 f"There is no folder {repository} that this process can see.",
-                cure="Create the repository with `git init --bare -b main`, or correct leaderboard.repository. A service sees no home"
+                hint="Create the repository with `git init --bare -b main`, or correct leaderboard.repository. A service sees no home"
                 " folder: move the repository to /srv.",
                 code="leaderboard.repository_not_found",
             )
@@ -80,14 +80,14 @@ class Remote:
         if not os.access(objects, os.W_OK | os.X_OK):
             return OrganizerError(
                 f"This process may not write to the leaderboard's repository {repository}.",
-                cure="Make the user that runs the worker the owner of the folder (sudo chown -R USER: FOLDER), on a file system that is"
+                hint="Make the user that runs the worker the owner of the folder (sudo chown -R USER: FOLDER), on a file system that is"
                 " writable. A service may write only to its own folder and to /srv: move the repository there.",
                 code="leaderboard.read_only",
             )
         if shutil.disk_usage(objects).free < ROOM_BYTES:
             return InfrastructureError(
                 f"The disk with the leaderboard's repository {repository} is full.",
-                cure="Free some space. The worker tries again.",
+                hint="Free some space. The worker tries again.",
                 code="leaderboard.disk_full",
             )
         return None
@@ -176,7 +176,7 @@ class CloneDamaged(InfrastructureError):
     usual_code = "leaderboard.clone"
 
     def __init__(self) -> None:
-        super().__init__(cure="Check the free space and the owner of the state directory.")
+        super().__init__(hint="Check the free space and the owner of the state directory.")
 
 
 def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
@@ -185,21 +185,21 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
         if _PUSH_REFUSED.search(message):
             return OrganizerError(
                 "The leaderboard's repository refused the push: a rule or hook protects the branch.",
-                cure="Allow the account of the token or key to push to leaderboard.branch, or set another branch.",
+                hint="Allow the account of the token or key to push to leaderboard.branch, or set another branch.",
                 code="leaderboard.push_refused",
             )
         if _MOVED.search(message):
             return TipMoved(message)
     if reason := remote.fault():
         return reason
-    for pattern, code, sentence, cure in _REFUSALS:
+    for pattern, code, sentence, hint in _REFUSALS:
         if re.search(pattern, message, re.IGNORECASE):
-            return OrganizerError(sentence, cure=cure, code=code)
+            return OrganizerError(sentence, hint=hint, code=code)
     if _DAMAGED.search(message):
         return CloneDamaged()
     return InfrastructureError(
         f"git {verb} failed at the leaderboard's repository, probably because the server cannot be reached.",
-        cure="The worker tries again. If this continues, check the network and the server's status page.",
+        hint="The worker tries again. If this continues, check the network and the server's status page.",
         code="leaderboard.unreachable",
     )
 
@@ -217,6 +217,6 @@ def unreadable(name: str, message: str) -> OrganizerError:
     hints = (hint for pattern, hint in _HINTS if re.search(pattern, message, re.IGNORECASE))
     return OrganizerError(
         f"{name} cannot be read: {_PREFIX.sub('', reason).rstrip('.')}.",
-        cure=next(hints, "Name a git URL, a clone, or a folder with the published files."),
+        hint=next(hints, "Name a git URL, a clone, or a folder with the published files."),
         code="repository.unreadable",
     )

@@ -76,7 +76,7 @@ def start_git(
         from git.cmd import Git  # which runs git
     except ImportError as error:
         raise OrganizerError(
-            "git is not installed on this machine.", cure="Install git 2.32 or newer.", code="git.missing"
+            "git is not installed on this machine.", hint="Install git 2.32 or newer.", code="git.missing"
         ) from error
     # GitPython can only add to the environment.
     less = [word for name in without for word in ("-u", name)]

@@ -265,7 +265,7 @@ def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[
         if any(len(row) != folds for row in scores):
             raise OrganizerError(
                 f"Submissions of phase {phase.codename} were scored with different numbers of folds, so they cannot be compared.",
-                cure="Score the phase again with `neuco-worker challenge apply --reason TEXT`.",
+                hint="Score the phase again with `neuco-worker challenge apply --reason TEXT`.",
                 code="board.folds_differ",
             )
         columns.append(np.array(scores, np.float64))

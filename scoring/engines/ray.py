@@ -94,7 +94,7 @@ class RayEngine(Engine):
                     raise _differs(" ".join(str(error).split())) from None
                 raise InfrastructureError(
                     f"The Ray cluster at {address!r} cannot be reached ({type(error).__name__}).",
-                    cure="Start it, or let this machine join it with `ray start --address=HEAD:6379`; see deploy/ray.",
+                    hint="Start it, or let this machine join it with `ray start --address=HEAD:6379`; see deploy/ray.",
                     code="engine.ray_unreachable",
                 ) from error
 
@@ -145,7 +145,7 @@ def _result(call: Any) -> NDArray[np.float64]:
     except exceptions.RayError as error:
         raise InfrastructureError(
             f"The Ray cluster could not score some folds ({type(error).__name__}).",
-            cure="Check the memory of the nodes, the installation on each of them, and `ray status`.",
+            hint="Check the memory of the nodes, the installation on each of them, and `ray status`.",
             code="engine.ray_lost",
         ) from error
     differing = [
@@ -160,7 +160,7 @@ def _result(call: Any) -> NDArray[np.float64]:
 def _differs(what: str) -> OrganizerError:
     return OrganizerError(
         f"The Ray cluster and this machine run different software. {what}",
-        cure="Install the same commit with the same constraints on all nodes, see deploy/ray.",
+        hint="Install the same commit with the same constraints on all nodes, see deploy/ray.",
         code="engine.ray_version",
     )
 

@@ -61,7 +61,7 @@ def make_engine(
         return RayEngine(address=ray_address)
     raise OrganizerError(
         f"There is no scoring engine {name!r}.",
-        cure=f"Set scoring.engine to one of: {', '.join(NAMES)}.",
+        hint=f"Set scoring.engine to one of: {', '.join(NAMES)}.",
         code="engine.unknown",
     )
 

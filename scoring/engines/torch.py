@@ -42,7 +42,7 @@ class TorchEngine(Engine):
         if device == "cuda" and not torch.cuda.is_available():
             raise OrganizerError(
                 "PyTorch does not find a CUDA device.",
-                cure="Check the driver, the CUDA build of torch, and whether the service may use the GPU; or set scoring.device: cpu.",
+                hint="Check the driver, the CUDA build of torch, and whether the service may use the GPU; or set scoring.device: cpu.",
                 code="engine.device",
             )
         self._device = device

@@ -205,7 +205,7 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
     if not others or (facts and not numbered):
         faults.add("columns.names", *_described(stripped, facts), count=len(others))
         if facts:
-            faults.hints["columns.names"] = "these describe the samples, and are no dimensions; remove them"
+            faults.details["columns.names"] = "these describe the samples, and are no dimensions; remove them"
         raise Unreadable
     chosen = sorted(numbered, key=lambda position: by_number(stripped[position])) or others
     return Columns(
@@ -244,17 +244,17 @@ def _judge_dimension(
     """
     missing = [number for number in range(embedding_dim) if number not in taken]
     wanted = f"columns must be called 0 to {embedding_dim - 1}"
-    hint = f"found {len(taken) + len(beyond):,}, expected {embedding_dim:,}; {wanted}"
+    detail = f"found {len(taken) + len(beyond):,}, expected {embedding_dim:,}; {wanted}"
     if others and missing and not taken and not beyond:
         faults.add("columns.names", *others, count=len(others))
-        faults.hints["columns.names"] = wanted
+        faults.details["columns.names"] = wanted
     elif missing:
         faults.add("columns.missing", *(f"column {number}" for number in missing[:SHOWN]), count=len(missing))
-        faults.hints["columns.missing"] = "; ".join([hint, *others[:SHOWN]])
+        faults.details["columns.missing"] = "; ".join([detail, *others[:SHOWN]])
     if beyond:
         named = (f"column {shown(name)}" for name in beyond[:SHOWN])
         faults.add("columns.unexpected", *named, count=len(beyond))
-        faults.hints["columns.unexpected"] = hint
+        faults.details["columns.unexpected"] = detail
 
 
 def _described(names: Sequence[str], positions: Sequence[int]) -> list[str]:

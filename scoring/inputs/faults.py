@@ -22,262 +22,262 @@ class Kind:
 
     singular: str
     plural: str = ""
-    cure: str
+    hint: str
 
 
 CATALOGUE: dict[str, Kind] = {
-    "file.empty": Kind(singular="The file is empty", cure="Write the table with the columns {columns}."),
+    "file.empty": Kind(singular="The file is empty", hint="Write the table with the columns {columns}."),
     "file.html": Kind(
         singular="The file is a web page (HTML), not a table",
-        cure="This is often a saved sign-in or error page. Upload the table itself.",
+        hint="This is often a saved sign-in or error page. Upload the table itself.",
     ),
     "file.json": Kind(
-        singular="The file is JSON, not a table", cure="Save it as CSV with the columns {columns}."
+        singular="The file is JSON, not a table", hint="Save it as CSV with the columns {columns}."
     ),
     "file.kind": Kind(
         singular="The file is not CSV, Parquet or NPZ",
-        cure="Save it as CSV with the columns {columns}.",
+        hint="Save it as CSV with the columns {columns}.",
     ),
     "file.table": Kind(
         singular="The file is not CSV, Parquet or NPZ",
-        cure="Save the table as CSV or Parquet, with the columns {columns}.",
+        hint="Save the table as CSV or Parquet, with the columns {columns}.",
     ),
     "file.arrays": Kind(
         singular="The file is not CSV, Parquet or NPZ",
-        cure="Load it, and write numpy.savez(file, ids=ids, embeddings=embeddings), with one row of embeddings per id.",
+        hint="Load it, and write numpy.savez(file, ids=ids, embeddings=embeddings), with one row of embeddings per id.",
     ),
     "file.archive": Kind(
         singular="The file is not CSV, Parquet or NPZ",
-        cure="Unpack it, and send the one table itself, or compressed with gzip or zip.",
+        hint="Unpack it, and send the one table itself, or compressed with gzip or zip.",
     ),
     "file.parts": Kind(
         singular="The table is a folder of parts",
-        cure="Write the parts into one file: with pandas, concat(parts).to_csv(file, index=False).",
+        hint="Write the parts into one file: with pandas, concat(parts).to_csv(file, index=False).",
     ),
     "file.part": Kind(
         singular="The part is not Parquet",
-        cure="Write all parts as Parquet, with the same columns.",
+        hint="Write all parts as Parquet, with the same columns.",
     ),
     "file.pointer": Kind(
         singular="The file is a pointer to the table, not the table",
-        cure="Fetch the table (git lfs pull, dvc pull or git annex get), and use that.",
+        hint="Fetch the table (git lfs pull, dvc pull or git annex get), and use that.",
     ),
-    "file.utf16": Kind(singular="The file is UTF-16 or UTF-32 text", cure="Save it as UTF-8."),
+    "file.utf16": Kind(singular="The file is UTF-16 or UTF-32 text", hint="Save it as UTF-8."),
     "file.nul": Kind(
         singular="1 line contains NUL bytes",
         plural="{count} lines contain NUL bytes",
-        cure="Save the file as plain UTF-8 text.",
+        hint="Save the file as plain UTF-8 text.",
     ),
     "file.encoding": Kind(
-        singular="1 line is not UTF-8", plural="{count} lines are not UTF-8", cure="Save the file as UTF-8."
+        singular="1 line is not UTF-8", plural="{count} lines are not UTF-8", hint="Save the file as UTF-8."
     ),
     "file.delimiter": Kind(
         singular="The columns are not separated by commas",
-        cure="Separate the columns with commas, and write numbers with decimal points.",
+        hint="Separate the columns with commas, and write numbers with decimal points.",
     ),
     "file.beginning": Kind(
         singular="The file does not begin with the column names",
-        cure="Remove everything above the line of the column names.",
+        hint="Remove everything above the line of the column names.",
     ),
     "file.cut": Kind(
         singular="The file is cut off within its last line",
-        cure="Write the file again, and let the upload or the copy finish.",
+        hint="Write the file again, and let the upload or the copy finish.",
     ),
     "file.separator_line": Kind(
         singular="The first line tells Excel how columns are separated",
-        cure="Remove it, so that the file begins with the column names.",
+        hint="Remove it, so that the file begins with the column names.",
     ),
     "file.line_ends": Kind(
         singular="The lines end with carriage returns only",
-        cure="Save the file with LF or CRLF line endings.",
+        hint="Save the file with LF or CRLF line endings.",
     ),
     "file.line_too_long": Kind(
-        singular="A line is too long", cure="Write one line per id, and end each line with a line feed."
+        singular="A line is too long", hint="Write one line per id, and end each line with a line feed."
     ),
     "file.too_large": Kind(
         singular="The file expands to more than the challenge accepts",
-        cure="Upload only the public ids, the column id and the numbered columns.",
+        hint="Upload only the public ids, the column id and the numbered columns.",
     ),
     "archive.damaged": Kind(
-        singular="The archive is incomplete or damaged", cure="Create it again, and let the upload finish."
+        singular="The archive is incomplete or damaged", hint="Create it again, and let the upload finish."
     ),
     "archive.bomb": Kind(
-        singular="The archive expands to many times its size", cure="Upload the table without compression."
+        singular="The archive expands to many times its size", hint="Upload the table without compression."
     ),
     "archive.members": Kind(
-        singular="The zip must contain exactly one file", cure="Put only the table into the zip."
+        singular="The zip must contain exactly one file", hint="Put only the table into the zip."
     ),
     "archive.method": Kind(
         singular="The zip is encrypted, or compressed by a method that is not supported",
-        cure="Create it without a password, with Deflate, which most programs use by default.",
+        hint="Create it without a password, with Deflate, which most programs use by default.",
     ),
     "archive.nested": Kind(
         singular="The archive contains another archive or a binary file",
-        cure="Compress the CSV file once. Upload Parquet and NPZ files as they are.",
+        hint="Compress the CSV file once. Upload Parquet and NPZ files as they are.",
     ),
     "parquet.damaged": Kind(
         singular="The Parquet file is cut off or damaged",
-        cure="Write it again, and check that you can read it.",
+        hint="Write it again, and check that you can read it.",
     ),
     "parquet.unsupported": Kind(
         singular="The Parquet file is encrypted, or encoded in a way that is not supported",
-        cure="Write it without encryption, with the default options of pandas or pyarrow, or save the table as CSV.",
+        hint="Write it without encryption, with the default options of pandas or pyarrow, or save the table as CSV.",
     ),
     "npz.damaged": Kind(
-        singular="The NPZ file is cut off or damaged", cure="Write it again with numpy.savez."
+        singular="The NPZ file is cut off or damaged", hint="Write it again with numpy.savez."
     ),
     "npz.arrays": Kind(
         singular="The NPZ file does not contain the arrays ids and embeddings",
-        cure="Write it with numpy.savez(file, ids=ids, embeddings=embeddings).",
+        hint="Write it with numpy.savez(file, ids=ids, embeddings=embeddings).",
     ),
     "npz.pickle": Kind(
         singular="An array in the NPZ file is a pickled object, which is not safe to open",
-        cure="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
+        hint="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
     ),
     "npz.type": Kind(
         singular="An array in the NPZ file has the wrong type",
-        cure="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
+        hint="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
     ),
     "npz.shape": Kind(
         singular="An array in the NPZ file has the wrong shape",
-        cure="The array embeddings needs one row for each entry of the array ids.",
+        hint="The array embeddings needs one row for each entry of the array ids.",
     ),
     "columns.no_header": Kind(
         singular="The first line has values instead of column names",
-        cure="Begin the file with a line of the column names: {columns}.",
+        hint="Begin the file with a line of the column names: {columns}.",
     ),
     "columns.no_id": Kind(
-        singular="There is no column named id", cure='Rename the column with the ids to "id", in lower case.'
+        singular="There is no column named id", hint='Rename the column with the ids to "id", in lower case.'
     ),
-    "columns.two_ids": Kind(singular="More than one column is named id", cure="Keep one of them."),
+    "columns.two_ids": Kind(singular="More than one column is named id", hint="Keep one of them."),
     "columns.type": Kind(
         singular="1 column has the wrong type",
         plural="{count} columns have the wrong type",
-        cure="Store ids as text, and values as floating-point numbers or as one list of these per row.",
+        hint="Store ids as text, and values as floating-point numbers or as one list of these per row.",
     ),
     "columns.vectors": Kind(
         singular="More than one column holds lists of numbers",
-        cure="Keep the one with the embeddings, or name it embedding.",
+        hint="Keep the one with the embeddings, or name it embedding.",
     ),
     "columns.dimension": Kind(
         singular="The embeddings have the wrong number of columns",
-        cure="Write one column for each dimension.",
+        hint="Write one column for each dimension.",
     ),
     "columns.names": Kind(
         singular="No column has a number as its name; 1 has another name",
         plural="No column has a number as its name; {count} have other names",
-        cure="Write one column for each dimension, and name it by its number.",
+        hint="Write one column for each dimension, and name it by its number.",
     ),
     "columns.missing": Kind(
         singular="1 numbered column is missing",
         plural="{count} numbered columns are missing",
-        cure="Add a column for each dimension.",
+        hint="Add a column for each dimension.",
     ),
     "columns.unexpected": Kind(
         singular="1 numbered column is beyond the last dimension",
         plural="{count} numbered columns are beyond the last dimension",
-        cure="Remove such columns. Column numbers begin at 0.",
+        hint="Remove such columns. Column numbers begin at 0.",
     ),
     "columns.duplicate": Kind(
         singular="1 numbered column occurs twice",
         plural="{count} numbered columns occur twice",
-        cure="Keep each column once.",
+        hint="Keep each column once.",
     ),
     "columns.transposed": Kind(
         singular="The table is transposed: its columns have ids as their names",
-        cure="Write one row per id and one column per dimension, with pandas as table.T.",
+        hint="Write one row per id and one column per dimension, with pandas as table.T.",
     ),
     "columns.too_many": Kind(
-        singular="There are too many columns", cure="Upload only the column id and the numbered columns."
+        singular="There are too many columns", hint="Upload only the column id and the numbered columns."
     ),
-    "rows.too_many": Kind(singular="There are too many rows", cure="Upload one row per public id."),
+    "rows.too_many": Kind(singular="There are too many rows", hint="Upload one row per public id."),
     "rows.stopped": Kind(
-        singular="Reading stopped because too many lines have errors", cure="Fix the other problems first."
+        singular="Reading stopped because too many lines have errors", hint="Fix the other problems first."
     ),
-    "rows.none": Kind(singular="The file has column names but no rows", cure="Add one row per public id."),
+    "rows.none": Kind(singular="The file has column names but no rows", hint="Add one row per public id."),
     "rows.ragged": Kind(
         singular="1 line has the wrong number of fields",
         plural="{count} lines have the wrong number of fields",
-        cure="Every line needs as many fields as there are column names.",
+        hint="Every line needs as many fields as there are column names.",
     ),
     "rows.commas": Kind(
         singular="1 line has decimal commas, which separate columns",
         plural="{count} lines have decimal commas, which separate columns",
-        cure="Write numbers with decimal points.",
+        hint="Write numbers with decimal points.",
     ),
     "rows.quotes": Kind(
         singular="1 line has a misplaced quotation mark or line break",
         plural="{count} lines have a misplaced quotation mark or line break",
-        cure="Close every quotation mark before the next comma, and write every row on one line.",
+        hint="Close every quotation mark before the next comma, and write every row on one line.",
     ),
     "rows.no_id": Kind(
-        singular="1 row has no id", plural="{count} rows have no id", cure="Fill in the id of every row."
+        singular="1 row has no id", plural="{count} rows have no id", hint="Fill in the id of every row."
     ),
     "rows.header": Kind(
         singular="1 row repeats the column names",
         plural="{count} rows repeat the column names",
-        cure="Write the column names once, at the beginning, also when you join files.",
+        hint="Write the column names once, at the beginning, also when you join files.",
     ),
     "rows.no_values": Kind(
         singular="1 row has no embedding",
         plural="{count} rows have no embedding",
-        cure="Write a list of numbers in every row.",
+        hint="Write a list of numbers in every row.",
     ),
     "rows.duplicate": Kind(
-        singular="1 id occurs more than once", plural="{count} rows repeat an id", cure="Keep one row per id."
+        singular="1 id occurs more than once", plural="{count} rows repeat an id", hint="Keep one row per id."
     ),
     "rows.missing": Kind(
         singular="1 id of the public list is missing",
         plural="{count} ids of the public list are missing",
-        cure="Add a row for every public id.",
+        hint="Add a row for every public id.",
     ),
     "rows.form": Kind(
         singular="1 id of the public list is written differently in the file",
         plural="{count} ids of the public list are written differently in the file",
-        cure="Write every id exactly as it is in the list.",
+        hint="Write every id exactly as it is in the list.",
     ),
     "cells.text": Kind(
         singular="1 cell is not a number",
         plural="{count} cells are not numbers",
-        cure="Write numbers such as 0.25 or 1e-3.",
+        hint="Write numbers such as 0.25 or 1e-3.",
     ),
     "cells.comma": Kind(
         singular="1 number has a decimal comma",
         plural="{count} numbers have a decimal comma",
-        cure="Use a decimal point.",
+        hint="Use a decimal point.",
     ),
     "cells.characters": Kind(
         singular="1 number has a sign or a digit that only looks like an ordinary one",
         plural="{count} numbers have signs or digits that only look like ordinary ones",
-        cure="Write numbers with the characters 0 to 9, point, hyphen and e.",
+        hint="Write numbers with the characters 0 to 9, point, hyphen and e.",
     ),
     "cells.boolean": Kind(
-        singular="1 cell is True or False", plural="{count} cells are True or False", cure="Write 1 and 0."
+        singular="1 cell is True or False", plural="{count} cells are True or False", hint="Write 1 and 0."
     ),
     "cells.list": Kind(
         singular="A cell holds a list of numbers",
         plural="{count} cells hold lists of numbers",
-        cure="Give every number its own column.",
+        hint="Give every number its own column.",
     ),
     "cells.empty": Kind(
-        singular="1 cell is empty", plural="{count} cells are empty", cure="Fill every cell."
+        singular="1 cell is empty", plural="{count} cells are empty", hint="Fill every cell."
     ),
     "cells.nan": Kind(
-        singular="1 cell is NaN", plural="{count} cells are NaN", cure="Write a finite number in every cell."
+        singular="1 cell is NaN", plural="{count} cells are NaN", hint="Write a finite number in every cell."
     ),
     "cells.infinite": Kind(
         singular="1 cell is infinite",
         plural="{count} cells are infinite",
-        cure="Write a finite number in every cell.",
+        hint="Write a finite number in every cell.",
     ),
     "cells.range": Kind(
         singular="1 value is too large for float32",
         plural="{count} values are too large for float32",
-        cure="Keep values between -3.4e38 and 3.4e38.",
+        hint="Keep values between -3.4e38 and 3.4e38.",
     ),
     "values.constant": Kind(
         singular="All rows are equal, so there is nothing to learn from",
-        cure="Check how the embeddings were computed.",
+        hint="Check how the embeddings were computed.",
     ),
 }
 
@@ -291,11 +291,11 @@ ID_NAMES = ("id", "file_id")  # the second is what TerraTorch writes
 
 @dataclass(kw_only=True)
 class Faults:
-    """All faults of one file: for each kind a count, the first examples and an optional hint."""
+    """All faults of one file: for each kind a count, the first examples and an optional detail."""
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
-    hints: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
     columns: str = "id, 0, 1, 2 and so on"  # that a file of this kind has
     subject: str = "The file has"
     id_names: tuple[str, ...] = ID_NAMES  # of the column with the ids; the first that exists counts
@@ -313,7 +313,7 @@ class Faults:
         """Add the faults of the next part of the file."""
         for code, count in later.counts.items():
             self.add(code, *later.examples[code], count=count)
-        self.hints |= later.hints
+        self.details |= later.details
 
     def fatal(self, code: str, example: str = "") -> Unreadable:
         """Count a fault that ends the reading, and return the exception for the caller to raise."""
@@ -322,18 +322,18 @@ class Faults:
 
     def verdict(self, codes: Collection[str] = CATALOGUE.keys()) -> ParticipantError:
         """Return one error with all faults of these kinds, one per line, in at most ``MESSAGE_LIMIT`` characters."""
-        cures = {
-            code: CATALOGUE[code].cure.format(columns=self.columns) for code in self.counts if code in codes
+        hints = {
+            code: CATALOGUE[code].hint.format(columns=self.columns) for code in self.counts if code in codes
         }
-        if len(cures) == 1:
-            [(code, cure)] = cures.items()
-            return ParticipantError(self.sentence(code) + ".", cure=cure, code=code)
-        lines = [f"{self.subject} {len(cures)} problems:"]
+        if len(hints) == 1:
+            [(code, hint)] = hints.items()
+            return ParticipantError(self.sentence(code) + ".", hint=hint, code=code)
+        lines = [f"{self.subject} {len(hints)} problems:"]
         room = MESSAGE_LIMIT - len(lines[0]) - 40  # keeps 40 characters for the last line
-        for number, (code, cure) in enumerate(cures.items()):
-            line = f"- {self.sentence(code)}. {cure}"
+        for number, (code, hint) in enumerate(hints.items()):
+            line = f"- {self.sentence(code)}. {hint}"
             if len(line) + 1 > room:
-                lines.append(f"- And {count_of(len(cures) - number, 'more problem')}.")
+                lines.append(f"- And {count_of(len(hints) - number, 'more problem')}.")
                 break
             lines.append(line)
             room -= len(line) + 1
@@ -346,7 +346,7 @@ class Faults:
         if examples:
             rest = "; and so on" if kind.plural and count > len(examples) else ""
             text = f"{text}: {'; '.join(examples)}{rest}"
-        return f"{text} ({self.hints[code]})" if code in self.hints else text
+        return f"{text} ({self.details[code]})" if code in self.details else text
 
 
 def shown(text: str) -> str:

@@ -25,27 +25,27 @@ def read_ids(path: Path) -> tuple[str, ...]:
     lines = _lines(path)
     if not lines:
         raise OrganizerError(
-            f"The id list {path} is empty.", cure="Write one public id per line.", code="ids.empty"
+            f"The id list {path} is empty.", hint="Write one public id per line.", code="ids.empty"
         )
     if lines[0].casefold() == "id" or lines[0].casefold().startswith("id,"):
         raise OrganizerError(
             f"The id list {path} begins with the header line {lines[0]!r}.",
-            cure="Keep only ids in the file, one per line, without a header or other columns.",
+            hint="Keep only ids in the file, one per line, without a header or other columns.",
             code="ids.header",
         )
     separator = next((sign for sign in ",;" if all(sign in line for line in lines)), None)
     if separator:
         raise OrganizerError(
             f"The id list {path} has several columns; line 1 is {lines[0][:PIECE_LIMIT]!r}.",
-            cure="Keep only the ids in the file, one per line. If they are, for example, the second column: cut -d"
+            hint="Keep only the ids in the file, one per line. If they are, for example, the second column: cut -d"
             f"{separator!r} -f2",
             code="ids.columns",
         )
     blank = [str(number) for number, line in enumerate(lines, start=1) if not line]
-    _refuse(path, blank, "has", "blank line", cure="Remove them.", code="ids.blank")
+    _refuse(path, blank, "has", "blank line", hint="Remove them.", code="ids.blank")
     odd = [str(number) for number, line in enumerate(lines, start=1) if not line.isprintable()]
-    cure = "Write plain text, one public id per line."
-    _refuse(path, odd, "has control or invisible characters in", "line", cure=cure, code="ids.characters")
+    hint = "Write plain text, one public id per line."
+    _refuse(path, odd, "has control or invisible characters in", "line", hint=hint, code="ids.characters")
     ids = tuple(without_suffix(line) for line in lines)
     first: dict[str, int] = {}
     again = [
@@ -53,7 +53,7 @@ def read_ids(path: Path) -> tuple[str, ...]:
         for number, identifier in enumerate(ids, start=1)
         if first.setdefault(identifier, number) != number
     ]
-    _refuse(path, again, "repeats an id on", "line", cure="Keep each id once.", code="ids.duplicate")
+    _refuse(path, again, "repeats an id on", "line", hint="Keep each id once.", code="ids.duplicate")
     return ids
 
 
@@ -64,7 +64,7 @@ def _lines(path: Path) -> list[str]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise OrganizerError(
             f"The id list {path} cannot be read: {reason}.",
-            cure="It must be a UTF-8 text file with one public id per line, which the user who runs this program may read.",
+            hint="It must be a UTF-8 text file with one public id per line, which the user who runs this program may read.",
             code="ids.unreadable",
         ) from None
     # Not splitlines(): it also splits at form feeds and Unicode separators, which would cut an id in two.
@@ -72,12 +72,12 @@ def _lines(path: Path) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _refuse(path: Path, places: list[str], verb: str, noun: str, *, cure: str, code: str) -> None:
+def _refuse(path: Path, places: list[str], verb: str, noun: str, *, hint: str, code: str) -> None:
     if places:
         listed = ", ".join(places[:SHOWN])
         raise OrganizerError(
             f"The id list {path} {verb} {count_of(len(places), noun)} (first: {listed}).",
-            cure=cure,
+            hint=hint,
             code=code,
         )
 

@@ -22,6 +22,6 @@ def too_large(max_bytes: int) -> ParticipantError:
     """Return the error for a file that is too large."""
     return ParticipantError(
         f"The file is larger than {max_bytes / MEGABYTE:g} MB, the limit of this challenge.",
-        cure="Compress it with gzip, write fewer digits, or use Parquet or NPZ with float32.",
+        hint="Compress it with gzip, write fewer digits, or use Parquet or NPZ with float32.",
         code="file.too_large",
     )

@@ -140,7 +140,7 @@ def judge_lists(names: Sequence[str], record: bytes, line: int, embedding_dim: i
             continue
         if LIST_BEGINS.match(fields[position].strip(' \t"')):
             if embedding_dim:
-                faults.hints["cells.list"] = f"columns must be called 0 to {embedding_dim - 1}"
+                faults.details["cells.list"] = f"columns must be called 0 to {embedding_dim - 1}"
             raise faults.fatal("cells.list", f"line {line}, column {shown(stripped[position])}")
 
 

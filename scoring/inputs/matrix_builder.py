@@ -222,15 +222,15 @@ class MatrixBuilder:
                 self.faults.add("rows.none")
         elif form := differing_form(self.unknown_examples, missing):
             self.faults.add("rows.form", *form[1], count=len(missing))
-            self.faults.hints["rows.form"] = form[0]
+            self.faults.details["rows.form"] = form[0]
         else:
             self.faults.add("rows.missing", *map(shown, missing[:3]), count=len(missing))
             if self.unknown_examples:
-                self.faults.hints["rows.missing"] = (
+                self.faults.details["rows.missing"] = (
                     f"not in the list, but in the file: {', '.join(map(shown, self.unknown_examples))}"
                 )
             elif self.ends_in_number:
-                self.faults.hints["rows.missing"] = "the file ends within a line, so it may be cut off"
+                self.faults.details["rows.missing"] = "the file ends within a line, so it may be cut off"
 
     def notes(self) -> list[str]:
         """Return what was ignored or corrected."""

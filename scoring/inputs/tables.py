@@ -108,7 +108,7 @@ def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, FileKind]]:
     except OSError as error:
         raise InfrastructureError(
             f"The submitted file cannot be read: {error.strerror or 'input/output error'}.",
-            cure="Check its path, its permissions and the disk, and try again.",
+            hint="Check its path, its permissions and the disk, and try again.",
             code="submission.unreadable",
         ) from error
 
@@ -177,12 +177,12 @@ def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[Labe
             if faults:
                 raise Unreadable
     except (ParticipantError, InfrastructureError) as error:
-        raise OrganizerError(f"{path}: {error.sentence}", cure=error.cure, code=error.code) from None
+        raise OrganizerError(f"{path}: {error.sentence}", hint=error.hint, code=error.code) from None
     lacking = [row.line for row in rows if len(columns) > 2 and not row.group]
     if lacking:
         raise OrganizerError(
             f"{path} has a column group, which is empty in {count_of(len(lacking), 'row')}, first on line {lacking[0]}.",
-            cure="Write the group of every sample, or remove the column.",
+            hint="Write the group of every sample, or remove the column.",
             code="labels.no_group",
         )
     return rows
@@ -191,6 +191,6 @@ def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[Labe
 def _refusal(sentence: str) -> OrganizerError:
     return OrganizerError(
         sentence,
-        cure="Save it as CSV that begins with the line id,label and is separated by commas.",
+        hint="Save it as CSV that begins with the line id,label and is separated by commas.",
         code="labels.columns",
     )

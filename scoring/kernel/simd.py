@@ -84,9 +84,9 @@ def _prefetch(typing: Any, array: Any, index: Any) -> Any:
         address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
         pointer = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [pointer, _INDEX, _INDEX, _INDEX])
-        hint = _external(builder, kind, "llvm.prefetch.p0")
+        instruction = _external(builder, kind, "llvm.prefetch.p0")
         read, level_2, data = _INDEX(0), _INDEX(2), _INDEX(1)
-        builder.call(hint, [builder.bitcast(address, pointer), read, level_2, data])
+        builder.call(instruction, [builder.bitcast(address, pointer), read, level_2, data])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate

@@ -60,7 +60,7 @@ def plain(value: Any, name: str) -> Plain:
     if isinstance(value, (set, frozenset)):
         raise WrongType(
             f"The {name} are a set, which has no order.",
-            cure="Give a list or a dictionary.",
+            hint="Give a list or a dictionary.",
             code="score.type",
         )
     if hasattr(value, "__array__"):
@@ -82,7 +82,7 @@ def _unknown(value: Any, name: str) -> WrongType:
     lazy = next((way for way in ("collect", "compute", "toPandas") if hasattr(value, way)), "")
     return WrongType(
         f"The {name} are of the type {kind.__module__}.{kind.__qualname__}, which cannot be read.",
-        cure=f"Give what its method {lazy}() returns." if lazy else FORMS,
+        hint=f"Give what its method {lazy}() returns." if lazy else FORMS,
         code="score.type",
     )
 
@@ -101,7 +101,7 @@ def _native(array: NDArray[Any], name: str) -> Plain:
         if array.dtype.type.__module__.startswith("numpy"):
             raise WrongType(
                 f"The {name} are raw bytes ({array.dtype}), as numpy stores bfloat16.",
-                cure="Convert them to float32 before they are saved.",
+                hint="Convert them to float32 before they are saved.",
                 code="score.type",
             )
         array = array.astype(np.float32)  # bfloat16 and other small floats of ml_dtypes
@@ -130,7 +130,7 @@ def _judge_size(shape: Sequence[int], name: str) -> None:
     if 4 * np.prod([float(length) for length in shape]) > LARGEST_DENSE:
         raise WrongValue(
             f"The {name} are sparse with the shape {tuple(shape)}, and would take more than {LARGEST_DENSE >> 30} GiB as a dense array.",
-            cure="Reduce them to fewer dimensions, for example with sklearn.decomposition.TruncatedSVD.",
+            hint="Reduce them to fewer dimensions, for example with sklearn.decomposition.TruncatedSVD.",
             code="score.sparse",
         )
 
@@ -172,7 +172,7 @@ def _sequence(items: list[Any], name: str) -> Plain:
             return _objects(items)
         raise WrongValue(
             f"Row 0 of the {name} has {_values(lengths[0])}, row {odd} has {_values(lengths[odd])}.",
-            cure="Give rows of the same length, or a dictionary of ids and vectors.",
+            hint="Give rows of the same length, or a dictionary of ids and vectors.",
             code="score.ragged",
         )
     try:
@@ -180,7 +180,7 @@ def _sequence(items: list[Any], name: str) -> Plain:
     except ValueError:
         raise WrongValue(
             f"The rows of the {name} have different shapes.",
-            cure="Give rows of the same length.",
+            hint="Give rows of the same length.",
             code="score.ragged",
         ) from None
 

@@ -56,7 +56,7 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
             if not isinstance(vectors, Mapping) and len(words) != len(vectors):
                 raise WrongValue(
                     f"There are {len(words)} ids and {len(vectors)} embeddings.",
-                    cure="Give one id for each row.",
+                    hint="Give one id for each row.",
                     code="score.lengths",
                 )
             return GivenEmbeddings(rows=Rows(count=len(words), ids=words), table=_matrix(vectors))
@@ -121,7 +121,7 @@ def _task(name: str, values: Any, id_column: str | None) -> GivenTask:
     if not values.ndim:
         raise WrongType(
             f"The labels of the task {name} are one value, {values!s:.40}.",
-            cure="Give one label for each sample.",
+            hint="Give one label for each sample.",
             code="score.labels",
         )
     return GivenTask(name=name, rows=Rows(count=len(values)), values=values)
@@ -143,14 +143,14 @@ def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[
     if table.columns.nlevels > 1:
         raise WrongValue(
             f"The columns of the {name} have {table.columns.nlevels} levels.",
-            cure=f"Give each column one name: {name}.columns = ['_'.join(map(str, names)) for names in {name}.columns].",
+            hint=f"Give each column one name: {name}.columns = ['_'.join(map(str, names)) for names in {name}.columns].",
             code="score.columns",
         )
     table = table.set_axis([str(column).strip() for column in table.columns], axis=1)
     if repeated := sorted(set(table.columns[table.columns.duplicated()])):
         raise WrongValue(
             f"Several columns of the {name} are called {name_some(repeated, SHOWN)}.",
-            cure="Give each column a name of its own.",
+            hint="Give each column a name of its own.",
             code="score.columns",
         )
     ids = next((column for column in id_names(id_column) if column in table.columns), None)
@@ -160,14 +160,14 @@ def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[
     if id_column is not None and rows.is_numbered:
         raise WrongValue(
             f"The {name} have no column {id_column!r}, but {name_some(list(map(repr, table.columns)), SHOWN)}.",
-            cure="Correct id_column.",
+            hint="Correct id_column.",
             code="score.id_column",
         )
     similar = [column for column in table.columns if names_an_id(column)]
     if similar and rows.is_numbered:
         raise WrongValue(
             f"The {name} have no column id, but {name_some(list(map(repr, similar)), SHOWN)}.",
-            cure=f"If it has the ids, pass id_column={similar[0]!r}; else remove it.",
+            hint=f"If it has the ids, pass id_column={similar[0]!r}; else remove it.",
             code="score.id_column",
         )
     return table, rows
@@ -180,7 +180,7 @@ def _check_counting(name: str, column: pd.Series[Any]) -> None:
     if name.casefold().startswith("unnamed:") or (counts and ordered[0] in {0, 1}):
         raise WrongValue(
             f"The column {name!r} of the labels only counts the rows.",
-            cure="Remove it: it is an index, not a task. If it has the ids, rename it to id.",
+            hint="Remove it: it is an index, not a task. If it has the ids, rename it to id.",
             code="score.row_numbers",
         )
 
@@ -202,7 +202,7 @@ def _numbers(table: pd.DataFrame) -> pd.DataFrame | NDArray[Any]:
         raise WrongType(
             f"{len(refused)} of the columns of the embeddings {'is' if len(refused) == 1 else 'are'} not of numbers:"
             f" {name_some(refused, SHOWN)}.",
-            cure="Leave out what is not a dimension. If a column has the ids, pass id_column.",
+            hint="Leave out what is not a dimension. If a column has the ids, pass id_column.",
             code="score.columns",
         )
     return table.assign(**converted)
@@ -253,7 +253,7 @@ def _matrix(values: Any) -> NDArray[Any]:
         if missing := int(values.isna().sum()):
             raise WrongValue(
                 f"{missing} of the embeddings {'is' if missing == 1 else 'are'} missing.",
-                cure="Leave these samples out.",
+                hint="Leave these samples out.",
                 code="score.missing",
             )
         values = [*values]
@@ -268,18 +268,18 @@ def _matrix(values: Any) -> NDArray[Any]:
     except (TypeError, ValueError):
         raise WrongType(
             f"The embeddings are not numbers, but of the type {values.dtype}.",
-            cure="Convert them: embeddings.astype(float); leave out what is not a dimension, such as ids.",
+            hint="Convert them: embeddings.astype(float); leave out what is not a dimension, such as ids.",
             code="score.type",
         ) from None
 
 
 def _shape(shape: tuple[int, ...]) -> WrongValue:
-    cure = {
+    hint = {
         1: "Give one row for each sample; for embeddings of one dimension: embeddings.reshape(-1, 1).",
         3: "Give one row for each sample, such as the mean over one axis, embeddings.mean(axis=1), or all values,"
         " embeddings.reshape(len(embeddings), -1).",
     }.get(min(len(shape), 3), "Give one row for each sample, n x N.")
-    return WrongValue(f"The embeddings have the shape {shape}.", cure=cure, code="score.shape")
+    return WrongValue(f"The embeddings have the shape {shape}.", hint=hint, code="score.shape")
 
 
 def index_of(rows: Rows) -> Iterator[str]:

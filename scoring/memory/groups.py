@@ -46,7 +46,7 @@ def refuse_column(labels: Any) -> None:
     if names and labels.shape[1] > 1:
         raise WrongValue(
             f"The labels have a column {names[0]!r}, which may be a task, or say which samples belong together.",
-            cure=f"Pass groups={names[0]!r}, so that no split parts a group; or rename the column, such as {names[0]}__multiclass.",
+            hint=f"Pass groups={names[0]!r}, so that no split parts a group; or rename the column, such as {names[0]}__multiclass.",
             code="score.groups",
         )
 
@@ -67,7 +67,7 @@ def given_groups(value: Any) -> GivenGroups:
     if np.shape(values) not in {(len(values),), (len(values), 1)}:
         raise WrongType(
             "The groups are not one value for each sample.",
-            cure="Give an array, a Series, a dictionary of ids and groups, or the name of a column.",
+            hint="Give an array, a Series, a dictionary of ids and groups, or the name of a column.",
             code="score.groups",
         )
     return GivenGroups(rows=Rows(count=len(values)), values=tuple(map(as_text, np.ravel(values))))
@@ -89,7 +89,7 @@ def with_groups(labels: Labels, given: GivenGroups, sides: Sequence[tuple[Rows, 
     if missing := sorted(identifier for identifier in samples if not of_sample.get(identifier)):
         raise WrongValue(
             f"{count_of(len(missing), 'sample has', 'samples have')} no group: {name_some(missing, SHOWN)}.",
-            cure="Give the group of each sample that has a label.",
+            hint="Give the group of each sample that has a label.",
             code="score.groups",
         )
     tasks = (
@@ -105,7 +105,7 @@ def _by_sample(given: GivenGroups, sides: Sequence[tuple[Rows, Sequence[str]]]) 
         if len({*ids}) == len(ids):
             return dict(zip(ids, given.values, strict=True))
         raise WrongValue(
-            "The groups have an id more than once.", cure="Keep each id once.", code="score.groups"
+            "The groups have an id more than once.", hint="Keep each id once.", code="score.groups"
         )
     fitting = {tuple(names) for rows, names in sides if rows.count == len(given.values)}
     if len(fitting) == 1:
@@ -115,6 +115,6 @@ def _by_sample(given: GivenGroups, sides: Sequence[tuple[Rows, Sequence[str]]]) 
         f"There are {count_of(len(given.values), 'group')} without ids, which could belong to rows in different orders."
         if fitting
         else f"There are {count_of(len(given.values), 'group')} without ids, but other numbers of rows: {counts}.",
-        cure="Give a Series or a dictionary with the ids of the samples.",
+        hint="Give a Series or a dictionary with the ids of the samples.",
         code="score.groups",
     )

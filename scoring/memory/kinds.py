@@ -77,7 +77,7 @@ def decide(name: str, values: Any, declared: TaskType | None = None) -> tuple[Ki
     given = column[labeled].reset_index(drop=True).infer_objects()
     if not len(given):
         raise WrongValue(
-            f"The task {name} has no labels.", cure="Give labels, or leave the task out.", code="score.labels"
+            f"The task {name} has no labels.", hint="Give labels, or leave the task out.", code="score.labels"
         )
     kind = (
         "categorical"
@@ -104,12 +104,12 @@ def _column(values: Any) -> Any:
 
 
 def _refused(name: str, what: str) -> WrongType:
-    cure = (
+    hint = (
         "Predict a number that is made from them, such as labels.dt.dayofyear."
         if what == "dates or times"
         else "Give numbers, or names of classes."
     )
-    return WrongType(f"The labels of the task {name} are {what}.", cure=cure, code="score.labels")
+    return WrongType(f"The labels of the task {name} are {what}.", hint=hint, code="score.labels")
 
 
 def _numbers(name: str, given: pd.Series[Any], kind: str, declared: TaskType | None) -> Kind:
@@ -118,7 +118,7 @@ def _numbers(name: str, given: pd.Series[Any], kind: str, declared: TaskType | N
     if not np.isfinite(labels).all():
         raise WrongValue(
             f"The task {name} has {count_of(int((~np.isfinite(labels)).sum()), 'infinite label')}.",
-            cure="Correct them, or make them NaN, so that these samples are left out.",
+            hint="Correct them, or make them NaN, so that these samples are left out.",
             code="score.labels",
         )
     distinct = np.unique(labels)
@@ -126,7 +126,7 @@ def _numbers(name: str, given: pd.Series[Any], kind: str, declared: TaskType | N
     if declared is TaskType.CLASSIFICATION and len(distinct) > 2:
         raise WrongValue(
             f"The task {name} has two classes, but {len(distinct)} different labels.",
-            cure=f"Name it {name}__multiclass, or {name}__regr for a regression.",
+            hint=f"Name it {name}__multiclass, or {name}__regr for a regression.",
             code="score.labels",
         )
     if declared is TaskType.CLASSIFICATION or (declared is None and is_pair):
@@ -164,7 +164,7 @@ def _check_words(name: str, words: list[str], kind: str, declared: TaskType | No
         what = "as text" if are_numbers else f"such as {words[0][:40]!r}"
         raise WrongValue(
             f"The task {name} needs numbers as labels, and they are {what}.",
-            cure="Convert them: labels.astype(float)."
+            hint="Convert them: labels.astype(float)."
             if are_numbers
             else f"Name it {name}__multiclass if they are classes.",
             code="score.labels",
@@ -172,7 +172,7 @@ def _check_words(name: str, words: list[str], kind: str, declared: TaskType | No
     if "" in distinct and declared is not TaskType.MULTILABEL:
         raise WrongValue(
             f"The task {name} has {count_of(words.count(''), 'label that is an empty text', 'labels that are empty texts')}.",
-            cure="Replace it by None if the label is missing, or by a name.",
+            hint="Replace it by None if the label is missing, or by a name.",
             code="score.labels",
         )
     if declared is TaskType.MULTILABEL:
@@ -180,7 +180,7 @@ def _check_words(name: str, words: list[str], kind: str, declared: TaskType | No
     if len(distinct) < 2:
         raise WrongValue(
             f"All labels of the task {name} are {words[0]!r}.",
-            cure="Add samples of another class, or leave the task out.",
+            hint="Add samples of another class, or leave the task out.",
             code="score.labels",
         )
     if 2 * len(distinct) >= len(words):
@@ -188,7 +188,7 @@ def _check_words(name: str, words: list[str], kind: str, declared: TaskType | No
         raise WrongValue(
             f"The labels of the task {name} would be {len(distinct)} classes for {count_of(len(words), 'sample')}:"
             f" {name_some(sorted(distinct), NAMES_SHOWN)}.",
-            cure="They are numbers, written as text: convert them with labels.astype(float)." if are_texts
+            hint="They are numbers, written as text: convert them with labels.astype(float)." if are_texts
             else f"Name it {name}__regr for a regression." if are_numbers
             else "If they are ids, leave them out or name the column id; if they are classes, merge the rare ones.",
             code="score.too_many_classes",
@@ -211,7 +211,7 @@ def _sets(name: str, given: pd.Series[Any], declared: TaskType | None) -> Kind:
     ):
         raise WrongValue(
             f"The labels of the task {name} are lists.",
-            cure="Give one label for each sample, or for several labels a list of names or a table of zeros and ones.",
+            hint="Give one label for each sample, or for several labels a list of names or a table of zeros and ones.",
             code="score.labels",
         )
     return _labels(name, sets)
@@ -228,7 +228,7 @@ def _several(name: str, words: Collection[str]) -> tuple[str, ...]:
     if len(classes) < 2:
         raise WrongValue(
             f"The task {name} has fewer than two labels.",
-            cure="Add samples, or leave the task out.",
+            hint="Add samples, or leave the task out.",
             code="score.labels",
         )
     return classes
@@ -272,7 +272,7 @@ def _indicators(name: str, values: Any, declared: TaskType | None) -> tuple[Kind
 def _shape(name: str, shape: tuple[int, ...]) -> WrongValue:
     return WrongValue(
         f"The labels of the task {name} have the shape {shape}, and are not a table of zeros and ones with a column for each label.",
-        cure="Give one label for each sample. For several tasks, give a dictionary of their names and labels, or a DataFrame. For classes"
+        hint="Give one label for each sample. For several tasks, give a dictionary of their names and labels, or a DataFrame. For classes"
         " that are coded by zeros and ones, give the numbers of the columns: labels.argmax(axis=1).",
         code="score.labels",
     )

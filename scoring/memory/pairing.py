@@ -54,7 +54,7 @@ def texts(ids: Iterable[Any], name: str) -> tuple[str, ...]:
         raise WrongValue(
             f"The {name} have {count_of(missing, 'row without an id', 'rows without an id')},"
             f" first at position {words.index('')}.",
-            cure="Fill in the ids, or leave these rows out.",
+            hint="Fill in the ids, or leave these rows out.",
             code="score.no_id",
         )
     return words
@@ -126,7 +126,7 @@ def _lengths(embeddings: Rows, labels: Rows, name: str) -> WrongValue:
     counts = f"{count_of(embeddings.count, 'embedding')} and {count_of(labels.count, 'label')}"
     return WrongValue(
         f"There are {counts} of {name}, and no ids on both sides that could join them.",
-        cure="Give one label for each embedding, in the same order, or both with ids, such as a pandas Series and a DataFrame with ids as"
+        hint="Give one label for each embedding, in the same order, or both with ids, such as a pandas Series and a DataFrame with ids as"
         " their index.",
         code="score.lengths",
     )
@@ -139,7 +139,7 @@ def _two_meanings(embeddings: Rows, name: str) -> WrongValue:
     return WrongValue(
         f"The {side} have the index 0 to {embeddings.count - 1} and the {other} the same numbers in another order, so rows could be"
         " paired by index or by position.",
-        cure="If they are in the same order, call .to_numpy() on one of them. If the index is meant, sort both: .sort_index().",
+        hint="If they are in the same order, call .to_numpy() on one of them. If the index is meant, sort both: .sort_index().",
         code="score.two_meanings",
     )
 
@@ -149,7 +149,7 @@ def _check_repeated(ids: tuple[str, ...], count: int) -> None:
         again = [identifier for identifier, times in Counter(ids).items() if times > 1]
         raise WrongValue(
             f"The embeddings have {count_of(len(again), 'id')} more than once: {name_some(again, SHOWN)}.",
-            cure="Keep each id once. If these are no ids, call .reset_index(drop=True) on embeddings and labels, which must then have"
+            hint="Keep each id once. If these are no ids, call .reset_index(drop=True) on embeddings and labels, which must then have"
             " the same order.",
             code="score.repeated_id",
         )
@@ -164,6 +164,6 @@ def _nothing_common(own: tuple[str, ...], others: tuple[str, ...], name: str) ->
     )
     return WrongValue(
         f"No id of the labels of {name} is an id of the embeddings: {shown}.",
-        cure="Write ids alike on both sides. To pair rows by position, give arrays: .to_numpy().",
+        hint="Write ids alike on both sides. To pair rows by position, give arrays: .to_numpy().",
         code="score.no_common_id",
     )

@@ -81,7 +81,7 @@ class Result:
         """
         place = Path(folder)
         if place.is_file() or (place.is_dir() and any(place.iterdir())):
-            raise WrongValue(f"{place} is not empty.", cure="Name a new folder.", code="score.folder")
+            raise WrongValue(f"{place} is not empty.", hint="Name a new folder.", code="score.folder")
         place.mkdir(parents=True, exist_ok=True)
         write_results(place, self.report, self.settings, experiment=place.name)
         with needs_extra("research", "A plot, or a probe that is stored,"):

@@ -165,14 +165,14 @@ def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     except TypeError:
         raise WrongType(
             f"The argument {name} is {value!r:.60}, not a whole number.",
-            cure="Correct it.",
+            hint="Correct it.",
             code="score.argument",
         ) from None
     if number < least or (most is not None and number > most):
         limits = f"from {least} to {most}" if most is not None else f"of at least {least}"
         raise WrongValue(
             f"The argument {name} is {number}, not a whole number {limits}.",
-            cure="Correct it.",
+            hint="Correct it.",
             code="score.argument",
         )
     return number
@@ -185,7 +185,7 @@ def _settings(
     if not isinstance(probe, str) or probe not in PROBES:
         raise WrongValue(
             f"The argument probe is {probe!r:.60}, not the name of a probe.",
-            cure=f"Use one of: {', '.join(PROBES)}.",
+            hint=f"Use one of: {', '.join(PROBES)}.",
             code="score.argument",
         )
     model = probe_class(probe).parameters
@@ -197,7 +197,7 @@ def _settings(
         near = [PYTHON_NAMES[name]] if name in PYTHON_NAMES else get_close_matches(name, known, n=1)
         raise WrongType(
             f"There is no argument {name!r} for the probe {probe}.",
-            cure=f"Did you mean {near[0]}?"
+            hint=f"Did you mean {near[0]}?"
             if near
             else f"Its parameters are: {', '.join(model.model_fields)}.",
             code="score.argument",
@@ -216,7 +216,7 @@ def _names(name: str, values: Any) -> list[str]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise WrongType(
             f"The argument {name} is {values!r:.60}, not a list.",
-            cure="Give a list of texts.",
+            hint="Give a list of texts.",
             code="score.argument",
         )
     return [str(value) for value in values]
@@ -285,7 +285,7 @@ def _without_groups(
     if len(found) != 1:
         raise WrongValue(
             f"{'Both tables have' if found else 'There is no table with'} a column {groups!r}.",
-            cure="Give the groups themselves: an array, a Series or a dictionary of ids and groups.",
+            hint="Give the groups themselves: an array, a Series or a dictionary of ids and groups.",
             code="score.groups",
         )
     return tables[0], tables[1], found[0]
@@ -296,7 +296,7 @@ def _existing(path: str | PathLike[str], name: str) -> Path:
         is_address = ADDRESS.match(str(path))
         raise MissingFile(
             f"The {name} {path} do not exist.",
-            cure="Download them first, and give the path."
+            hint="Download them first, and give the path."
             if is_address
             else f"Check the path; the current folder is {Path.cwd()}.",
             code="score.missing_file",
@@ -314,7 +314,7 @@ def _check_ids(given: GivenEmbeddings, labels: Labels) -> None:
         if -1 in rows or rows != sorted(rows):
             raise WrongValue(
                 f"The embeddings have no ids, but the label file of the task {task.name} has.",
-                cure="Give the ids, too: a dictionary of ids and vectors, {'ids': ids, 'embeddings': embeddings}, or a DataFrame"
+                hint="Give the ids, too: a dictionary of ids and vectors, {'ids': ids, 'embeddings': embeddings}, or a DataFrame"
                 " with ids as its index.",
                 code="score.no_ids",
             )
@@ -331,14 +331,14 @@ def _labeled(
         if not name.strip() or name in {".", ".."} or any(sign in name for sign in "/\\\0"):
             raise WrongValue(
                 f"The task {name!r} cannot have this name.",
-                cure="Use a name without slashes.",
+                hint="Use a name without slashes.",
                 code="score.task",
             )
         if embeddings is None:
             if task.rows.ids is None or task.rows.is_numbered:
                 raise WrongValue(
                     f"The labels of the task {name} have no ids, but the embeddings are a file, which has.",
-                    cure="Give a pandas Series or DataFrame with the ids as its index.",
+                    hint="Give a pandas Series or DataFrame with the ids as its index.",
                     code="score.no_ids",
                 )
             ids = task.rows.ids
@@ -356,10 +356,10 @@ def _labeled(
         warned += _remarks(name, ids, missing=int((~labeled).sum()))
         done.append(LabeledTask(name=name, kind=kind.kind, ids=ids, labels=kind.labels, classes=kind.classes))
     if not done:
-        raise WrongValue("There are no tasks in the labels.", cure="Give at least one.", code="score.labels")
+        raise WrongValue("There are no tasks in the labels.", hint="Give at least one.", code="score.labels")
     if repeated := [name for name, count in Counter(task.name for task in done).items() if count > 1]:
         raise WrongValue(
-            f"Two tasks are called {repeated[0]}.", cure="Give each a name of its own.", code="score.task"
+            f"Two tasks are called {repeated[0]}.", hint="Give each a name of its own.", code="score.task"
         )
     ordered = tuple(sorted(done, key=lambda task: task.name))
     return Labels(tasks=ordered, packages=(), warnings=tuple(warned)), notes, named

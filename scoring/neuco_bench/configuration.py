@@ -90,7 +90,7 @@ def read_settings(
         OrganizerError: If it cannot be read or a value is wrong.
     """
     document = read_yaml_file(
-        path, code="standalone.no_config", cure="config/kin/neuco-bench.yaml is an example for --config."
+        path, code="standalone.no_config", hint="config/kin/neuco-bench.yaml is an example for --config."
     )
     if isinstance(document, Mapping):
         document = overridden(document, folds=folds, probe=probe, epochs=epochs)
@@ -124,7 +124,7 @@ def overridden(
         if name in PROBES and not probe_class(name).has_epochs:
             raise OrganizerError(
                 f"The probe {name} has no epochs.",
-                cure="Leave --epochs out, or use a probe with epochs, such as linear.",
+                hint="Leave --epochs out, or use a probe with epochs, such as linear.",
                 code="standalone.no_epochs",
             )
         changed["probe_params"] = {**(changed.get("probe_params") or {}), "epochs": epochs}
@@ -140,7 +140,7 @@ def parse_settings(document: object, *, place: str = "the configuration") -> Sta
     if not isinstance(document, Mapping):
         raise OrganizerError(
             f"The configuration is {str(document)[:60]!r}, not keys with values.",
-            cure="Write keys with values, such as k_folds: 40.",
+            hint="Write keys with values, such as k_folds: 40.",
             code="standalone.bad_value",
         )
     values = {str(key): value for key, value in document.items()}

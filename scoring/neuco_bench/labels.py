@@ -89,14 +89,14 @@ def read_annotations(path: Path, id_column: str | None = None) -> Labels:
     if not sources:
         raise OrganizerError(
             f"{path} does not contain a label file{f', only {name_some(unread, 3)}' if unread else ''}.",
-            cure="Name the folder with the label files <task>__regr.csv and <task>__cls.csv, not compressed, or one of these files.",
+            hint="Name the folder with the label files <task>__regr.csv and <task>__cls.csv, not compressed, or one of these files.",
             code="standalone.no_labels",
         )
     repeated = [name for name, count in Counter(name for name, *_ in sources).items() if count > 1]
     if repeated:
         raise OrganizerError(
             f"Two files in {path} belong to the task {repeated[0]}.",
-            cure="Keep one of them.",
+            hint="Keep one of them.",
             code="standalone.duplicate_task",
         )
     content = [read_labels(file, name, kind, id_column) for name, kind, file in sorted(sources)]
@@ -117,7 +117,7 @@ def _source(file: Path) -> tuple[str, str, Path]:
     if not name:
         raise OrganizerError(
             f"{file} is not named after a task and its type.",
-            cure="Name it <task>__regr.csv or <task>__cls.csv, or move it out of the folder.",
+            hint="Name it <task>__regr.csv or <task>__cls.csv, or move it out of the folder.",
             code="standalone.bad_name",
         )
     return name, kind, file
@@ -137,7 +137,7 @@ def read_labels(
     if kind is None:
         raise OrganizerError(
             f"{path} has the unknown task type {type_name!r}.",
-            cure=f"Use one of: {', '.join(KINDS)}.",
+            hint=f"Use one of: {', '.join(KINDS)}.",
             code="standalone.bad_type",
         )
     rows = read_label_rows(path, id_names(id_column))
@@ -158,7 +158,7 @@ def read_labels(
     if kind is TaskType.CLASSIFICATION and len(values := set(map(float, texts))) > 2:
         raise OrganizerError(
             f"{path} is of a task of two classes, but has {len(values)} different labels.",
-            cure=f"{CLASSES} If it is a regression, name it <task>__regr.csv.",
+            hint=f"{CLASSES} If it is a regression, name it <task>__regr.csv.",
             code="standalone.not_classes",
         )
     labels, classes = _encoded(texts, kind, name)
@@ -174,7 +174,7 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
     if len(classes) < 2:
         raise OrganizerError(
             f"The task {task} has fewer than two classes.",
-            cure="Add samples of another class, or remove the file.",
+            hint="Add samples of another class, or remove the file.",
             code="standalone.one_class",
         )
     labels = indicators(sets, classes)
@@ -208,6 +208,6 @@ def _check_numbers(path: Path, rows: Iterable[LabelRow]) -> None:
         if not (NUMBER.match(row.label) and math.isfinite(float(row.label))):
             raise OrganizerError(
                 f"{path}, line {row.line} (id {row.identifier}): the label {row.label[:40]!r} is not a finite number.",
-                cure=f"Write numbers with a decimal point. {CLASSES}",
+                hint=f"Write numbers with a decimal point. {CLASSES}",
                 code="standalone.bad_label",
             )

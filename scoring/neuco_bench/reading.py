@@ -97,7 +97,7 @@ def read_embeddings(
             read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
         return rows.embeddings()
     except (ParticipantError, InfrastructureError) as error:
-        raise type(error)(f"{place}: {error.sentence}", cure=error.cure, code=error.code) from error
+        raise type(error)(f"{place}: {error.sentence}", hint=error.hint, code=error.code) from error
 
 
 def take_embeddings(
@@ -148,7 +148,7 @@ def read_excluded(path: Path) -> frozenset[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise OrganizerError(
             f"The list of excluded ids {path} cannot be read.",
-            cure="Use a UTF-8 text file with one id per line.",
+            hint="Use a UTF-8 text file with one id per line.",
             code="standalone.no_exclude_file",
         ) from error
     return frozenset(without_suffix(line.strip()) for line in lines if line.strip())
@@ -196,7 +196,7 @@ class _WantedRows(MatrixBuilder):
         if not self._parts:
             return super().pair(first, second)
         if first <= self._starts[-1]:
-            self.faults.hints["rows.duplicate"] = SEPARATE
+            self.faults.details["rows.duplicate"] = SEPARATE
         return f"{self.row(first)} and {self.row(second)}"
 
     def judge_names(self, names: Sequence[str]) -> None:
@@ -224,7 +224,7 @@ class _WantedRows(MatrixBuilder):
     def _differing(self, sentence: str) -> ParticipantError:
         return ParticipantError(
             sentence,
-            cure=f"Write all parts with the same columns; {SEPARATE}.",
+            hint=f"Write all parts with the same columns; {SEPARATE}.",
             code="standalone.parts",
         )
 
@@ -263,7 +263,7 @@ class _WantedRows(MatrixBuilder):
         if columns > width:
             raise ParticipantError(
                 f"The embeddings have {count_of(columns, 'dimension')}, but embedding_dim is {width}.",
-                cure="Correct embedding_dim, or leave it out.",
+                hint="Correct embedding_dim, or leave it out.",
                 code="standalone.too_wide",
             )
         self.dim = columns
@@ -291,7 +291,7 @@ class _WantedRows(MatrixBuilder):
             )
             raise ParticipantError(
                 f"No id of the embeddings has a label{differs}.",
-                cure="Check the column id. The labels must use the same ids.",
+                hint="Check the column id. The labels must use the same ids.",
                 code="standalone.no_ids",
             )
         matrix = self.matrix if len(present) == len(self.ids) else self.matrix[present]
@@ -331,7 +331,7 @@ class _WantedRows(MatrixBuilder):
             if self.refuses_counting:
                 raise ParticipantError(
                     sentence,
-                    cure="Remove it: it is an index, not a dimension.",
+                    hint="Remove it: it is an index, not a dimension.",
                     code="standalone.row_numbers",
                 )
             read = replace(read, warnings=(*read.warnings, sentence))

@@ -39,7 +39,7 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
         if not name or name in {".", ".."} or "/" in name or "\\" in name or "\0" in name:
             raise OrganizerError(
                 f"{option} {name!r} cannot be used as the name of a folder.",
-                cure="Use a name without slashes, such as mine_v2.",
+                hint="Use a name without slashes, such as mine_v2.",
                 code="standalone.bad_name",
             )
     stem = f"{method}_{now:%Y%m%d_%H%M%S}"
@@ -51,7 +51,7 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
     except OSError as error:
         raise OrganizerError(
             f"{folder} cannot be made: {error.strerror}.",
-            cure="Choose another --output_dir.",
+            hint="Choose another --output_dir.",
             code="standalone.no_folder",
         ) from error
     return folder

@@ -147,7 +147,7 @@ def chosen_tasks(labels: Labels, settings: StandaloneSettings) -> tuple[LabeledT
     if unknown:
         raise OrganizerError(
             f"task_filter names {unknown[0]!r}, which is not a task.",
-            cure=f"The tasks are: {', '.join(names)}.",
+            hint=f"The tasks are: {', '.join(names)}.",
             code="standalone.unknown_task",
         )
     return tuple(
@@ -184,7 +184,7 @@ def join_material(
         for column in _columns_of_labels(task, embeddings, rows)
     ]
     if leaks and embeddings.names:
-        raise ParticipantError(leaks[0], cure="Remove it from the embeddings.", code="standalone.leak")
+        raise ParticipantError(leaks[0], hint="Remove it from the embeddings.", code="standalone.leak")
     return Material(
         tasks=tasks,
         embeddings=embeddings,
@@ -349,7 +349,7 @@ def _large_enough(
     ]
     if small and len(small) == len(tasks):
         raise OrganizerError(
-            f"{small[0]}.", cure="Embed or label more samples.", code="standalone.too_few_samples"
+            f"{small[0]}.", hint="Embed or label more samples.", code="standalone.too_few_samples"
         )
     enough = [task for task in tasks if counts[task.name] >= MINIMUM_ROWS]
     return enough, [f"{sentence}. It is left out." for sentence in small]
@@ -392,13 +392,13 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
     if low == high:
         raise OrganizerError(
             f"All {len(labels)} labels of the task {task.name} are {labels[0]:g}.",
-            cure="Exclude the task with task_filter, because predictions of a constant cannot be compared.",
+            hint="Exclude the task with task_filter, because predictions of a constant cannot be compared.",
             code="standalone.constant_labels",
         )
     if task.kind is TaskType.CLASSIFICATION and not normalize and set(labels.tolist()) != {0.0, 1.0}:
         raise OrganizerError(
             f"The classes of the task {task.name} are {low:g} and {high:g}.",
-            cure="Use the labels 0 and 1, or turn normalize_labels on.",
+            hint="Use the labels 0 and 1, or turn normalize_labels on.",
             code="standalone.bad_classes",
         )
     return training_labels(labels, TaskType.REGRESSION, normalize=normalize)
@@ -431,7 +431,7 @@ def _report(
 
 
 def _short(reports: Sequence[TaskReport]) -> Iterator[str]:
-    """Warn of probes that train for too few steps, with the cure."""
+    """Warn of probes that train for too few steps, with the hint."""
     short = [(report.length, report.data) for report in reports if report.length]
     short = [(length, data) for length, data in short if not length.is_enough]
     if short:

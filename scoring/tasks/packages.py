@@ -109,7 +109,7 @@ def read_package(folder: Path) -> TaskPackage:
     """
     path = folder / DESCRIPTION
     document = read_yaml_file(
-        path, code="package.unreadable", cure="`neuco-worker task new` makes one to start from."
+        path, code="package.unreadable", hint="`neuco-worker task new` makes one to start from."
     )
     return checked(
         TaskPackage,

@@ -108,7 +108,7 @@ def task_sources(folder: Path) -> tuple[Path, ...]:
     if not folder.is_dir():
         raise OrganizerError(
             f"There is no tasks folder {folder}.",
-            cure="Create the folder, and put the label files into it: <task>__regr.csv or <task>__cls.csv.",
+            hint="Create the folder, and put the label files into it: <task>__regr.csv or <task>__cls.csv.",
             code="tasks.missing_folder",
         )
     sources: dict[str, Path] = {}
@@ -119,14 +119,14 @@ def task_sources(folder: Path) -> tuple[Path, ...]:
         if name in sources:
             raise OrganizerError(
                 f"{sources[name]} and {path} both belong to the task {name}.",
-                cure="Keep one of them.",
+                hint="Keep one of them.",
                 code="tasks.duplicate_task",
             )
         sources[name] = path
     if not sources:
         raise OrganizerError(
             f"The tasks folder {folder} is empty.",
-            cure="Add a label file <task>__regr.csv or <task>__cls.csv (columns id,label) for each task.",
+            hint="Add a label file <task>__regr.csv or <task>__cls.csv (columns id,label) for each task.",
             code="tasks.empty_folder",
         )
     return tuple(path for _, path in sorted(sources.items()))
@@ -173,7 +173,7 @@ def make_task(
     if len(rows) < MINIMUM_ROWS:
         raise OrganizerError(
             f"{source} has {count_of(len(rows), 'labeled row')}, but at least {MINIMUM_ROWS} are needed.",
-            cure="Label more samples, or remove the task.",
+            hint="Label more samples, or remove the task.",
             code="tasks.too_few_rows",
         )
     ordered = sorted(rows, key=lambda row: row.identifier.encode())
@@ -203,14 +203,14 @@ def check_sizes(groups: Sequence[str], source: str) -> None:
     if groups and len(sizes) < MINIMUM_GROUPS:
         raise OrganizerError(
             f"{source} has {count_of(len(sizes), 'group')}, but at least {MINIMUM_GROUPS} are needed.",
-            cure="Make smaller groups, or remove the column group.",
+            hint="Make smaller groups, or remove the column group.",
             code="tasks.too_few_groups",
         )
     # After the single sample, a group joins it only if it has less than twice what is missing.
     if groups and sizes[0] == 1 and sizes[1] >= 2 * (Recipe.test_size * len(groups) - 1):
         raise OrganizerError(
             f"{source} has a group of one sample, and all others are so large that this sample would be a test part alone.",
-            cure="Put the sample into another group, or make smaller groups.",
+            hint="Put the sample into another group, or make smaller groups.",
             code="tasks.single_sample",
         )
 
@@ -236,7 +236,7 @@ def check_groups(
         )
         raise OrganizerError(
             f"{source} and {other} label the same samples, but have different groups, first on line {line} of {source}.",
-            cure="Write the same groups into the column group of both files, or leave it out of both.",
+            hint="Write the same groups into the column group of both files, or leave it out of both.",
             code="tasks.different_groups",
         )
 
@@ -245,14 +245,14 @@ def _name_and_type(path: Path) -> tuple[str, TaskType]:
     if path.suffix != ".csv" or not path.is_file():
         raise OrganizerError(
             f"{path} is neither a label file nor a task package.",
-            cure="Keep only <task>__regr.csv, <task>__cls.csv, task packages (folders with task.yaml) and a README in the tasks folder.",
+            hint="Keep only <task>__regr.csv, <task>__cls.csv, task packages (folders with task.yaml) and a README in the tasks folder.",
             code="tasks.unknown_file",
         )
     name, separator, kind = path.stem.rpartition("__")
     if not separator or not NAME.match(name):
         raise OrganizerError(
             f"{path} is not named after a task and its type.",
-            cure="Name it <task>__regr.csv or <task>__cls.csv. The task's name may contain letters, digits, '_', '-' and '.'.",
+            hint="Name it <task>__regr.csv or <task>__cls.csv. The task's name may contain letters, digits, '_', '-' and '.'.",
             code="tasks.bad_name",
         )
     return name, _type(kind, path)
@@ -262,7 +262,7 @@ def _type(kind: str, path: Path) -> TaskType:
     if kind.lower() not in CHALLENGE_TYPES:
         raise OrganizerError(
             f"{path} has the task type {kind!r}, which challenges do not score.",
-            cure="Use regr for regression or cls for two classes: <task>__regr.csv, <task>__cls.csv. Split a task of several classes or"
+            hint="Use regr for regression or cls for two classes: <task>__regr.csv, <task>__cls.csv. Split a task of several classes or"
             " labels into one task per class, such as <task>_water__cls.csv.",
             code="tasks.bad_type",
         )
@@ -284,7 +284,7 @@ def label_rows(path: Path) -> list[LabelRow]:
     if faults:
         raise OrganizerError(
             f"{path} has {count_of(len(faults), 'row')} whose label is not a finite number: {'; '.join(faults[:SHOWN])}.",
-            cure="Correct or remove these rows, and write decimals with a point. Leave samples without a label out of the file, and write"
+            hint="Correct or remove these rows, and write decimals with a point. Leave samples without a label out of the file, and write"
             " the two classes of a classification as 0 and 1. Split a task of several classes into one file per class.",
             code="tasks.bad_label",
         )
@@ -296,14 +296,14 @@ def _check_ids(rows: Sequence[LabelRow], public_ids: frozenset[str], source: str
     if rows and len(unknown) == len(rows):
         raise OrganizerError(
             f"{source} and the public id list have no id in common. Their first ids are {rows[0].identifier} and {min(public_ids)}.",
-            cure="One of the two has another column as its ids, or writes them in another form: correct the id list or the label file.",
+            hint="One of the two has another column as its ids, or writes them in another form: correct the id list or the label file.",
             code="tasks.other_ids",
         )
     if unknown:
         raise OrganizerError(
             f"{source} labels {count_of(len(unknown), 'id that is', 'ids that are')} not in the public id list:"
             f" {', '.join(unknown[:SHOWN])}.",
-            cure="Remove these rows, or add the ids to the id list before the challenge starts.",
+            hint="Remove these rows, or add the ids to the id list before the challenge starts.",
             code="tasks.unknown_ids",
         )
     first: dict[str, int] = {}
@@ -315,7 +315,7 @@ def _check_ids(rows: Sequence[LabelRow], public_ids: frozenset[str], source: str
     if again:
         raise OrganizerError(
             f"{source} has {count_of(len(again), 'row that repeats an id', 'rows that repeat an id')}: {', '.join(again[:SHOWN])}.",
-            cure="Keep each id once. A sample in both parts of a split would leak its label.",
+            hint="Keep each id once. A sample in both parts of a split would leak its label.",
             code="tasks.duplicate_ids",
         )
 
@@ -324,7 +324,7 @@ def _varied(labels: NDArray[np.float64], source: str) -> NDArray[np.float64]:
     if labels.min() == labels.max():
         raise OrganizerError(
             f"All {len(labels)} labels in {source} are equal.",
-            cure="Use other labels or remove the task, because predictions of a constant cannot be compared.",
+            hint="Use other labels or remove the task, because predictions of a constant cannot be compared.",
             code="tasks.constant_labels",
         )
     return labels
@@ -337,14 +337,14 @@ def _binary(labels: NDArray[np.float64], rows: Sequence[LabelRow], source: str) 
         odd = [f"line {row.line}" for row in rows if row.label not in pair]
         raise OrganizerError(
             f"{source} is a classification task with labels other than 0 and 1 (or -1 and 1): {', '.join(odd[:SHOWN])}.",
-            cure="Use two classes 0 and 1, or name the file <task>__regr.csv if it is a regression. Split a task of several classes into"
+            hint="Use two classes 0 and 1, or name the file <task>__regr.csv if it is a regression. Split a task of several classes into"
             " one two-class task per class.",
             code="tasks.not_binary",
         )
     if len(values) == 1:
         raise OrganizerError(
             f"{source} has samples of only one class in its {len(labels)} rows.",
-            cure="Add samples of the other class, or remove the task.",
+            hint="Add samples of the other class, or remove the task.",
             code="tasks.one_class",
         )
     return np.where(labels == 1.0, 1.0, 0.0)

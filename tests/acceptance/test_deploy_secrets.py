@@ -64,11 +64,11 @@ def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv("CREDENTIALS_DIRECTORY")
     with pytest.raises(OrganizerError) as refused:
         configuration.secret("credential:token", "evalai.token")
-    assert "neuco-challenge" in refused.value.cure
+    assert "neuco-challenge" in refused.value.hint
 
 
 @pytest.mark.parametrize(
-    ("name", "read", "cure"),
+    ("name", "read", "hint"),
     [
         (
             "evalai.token",
@@ -82,7 +82,7 @@ def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_a_missing_credential_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, read: Callable[[Path], object], cure: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, read: Callable[[Path], object], hint: str
 ) -> None:
     """The unit passes an empty line for a missing file, so the worker can say which credential is missing and how to provide it."""
     for unit in ("neuco-worker@.service", "neuco-worker-once@.service"):
@@ -94,7 +94,7 @@ def test_a_missing_credential_is_named(
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     with pytest.raises(OrganizerError, match=f"credential {name}, which is missing or empty") as refused:
         read(tmp_path / name)
-    assert cure in refused.value.cure
+    assert hint in refused.value.hint
     assert refused.value.code == "secret.missing"
 
 

@@ -145,5 +145,5 @@ def test_the_page_for_participants_shows_an_answer_as_it_is() -> None:
     assert json.loads(answer.stdout) == document
     assert document["receipt"].keys() == Receipt.model_fields.keys()
     _, *faults = refused.strip().splitlines()
-    cures = {kind.cure for kind in CATALOGUE.values()}
-    assert all(any(line.endswith(cure) for cure in cures) for line in faults)
+    hints = {kind.hint for kind in CATALOGUE.values()}
+    assert all(any(line.endswith(hint) for hint in hints) for line in faults)

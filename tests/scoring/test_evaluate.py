@@ -140,9 +140,9 @@ def test_a_few_failed_folds_are_allowed() -> None:
 
 
 def test_a_phase_without_tasks_and_an_unknown_engine_are_refused() -> None:
-    """Without tasks there is no mean; the cure lists the engines."""
+    """Without tasks there is no mean; the hint lists the engines."""
     with pytest.raises(OrganizerError):
         score_embeddings(embeddings(), [], protocol(), KEY, engine=LOCAL)
     with pytest.raises(OrganizerError) as refusal:
         make_engine("abacus")
-    assert "local" in refusal.value.cure
+    assert "local" in refusal.value.hint

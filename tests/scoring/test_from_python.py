@@ -105,7 +105,7 @@ def test_the_type_of_a_task_follows_from_its_labels() -> None:
 
 
 def test_a_misleading_score_is_marked() -> None:
-    """Too few steps give a warning that names the cure, a mark in the table, and text that is safe in a notebook; enough steps do not."""
+    """Too few steps give a warning with a hint, a mark in the table, and text that is safe in a notebook; enough steps do not."""
     random = np.random.RandomState(1)
     rows = random.standard_normal((100, 4))
     with pytest.warns(UserWarning, match="Set epochs to 500 or more, or the probe to ridge"):

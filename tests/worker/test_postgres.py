@@ -67,12 +67,12 @@ def counts(store: Store) -> dict[str, int]:
         return tx.counts()
 
 
-def test_a_server_that_refuses_the_connection_has_its_own_cure() -> None:
-    """The cure is about the server, not about a file."""
+def test_a_server_that_refuses_the_connection_has_its_own_hint() -> None:
+    """The hint is about the server, not about a file."""
     with closing(leader_lock("postgresql+psycopg://nobody@127.0.0.1:1/none", Path("/"))) as lock:
         with pytest.raises(InfrastructureError) as refused:
             lock.take()
-        assert "PostgreSQL server" in refused.value.cure
+        assert "PostgreSQL server" in refused.value.hint
 
 
 def test_one_leads_until_its_session_ends(postgres: Server) -> None:

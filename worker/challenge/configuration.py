@@ -214,7 +214,7 @@ class Configuration(Section):
         if not path.is_file():
             raise OrganizerError(
                 f"{key} points to {path}, which is not a file.",
-                cure="Create the file, or correct the key.",
+                hint="Create the file, or correct the key.",
                 code="secret.missing",
             )
         return path
@@ -230,21 +230,21 @@ def load(path: Path) -> Configuration:
     Raises:
         OrganizerError: As :func:`read`, or if the file cannot be read.
     """
-    cure = "Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`."
+    hint = "Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`."
     try:
         text = read_text(path)
     except FileNotFoundError:
         raise OrganizerError(
-            f"There is no configuration file at {path}.", cure=cure, code="config.missing"
+            f"There is no configuration file at {path}.", hint=hint, code="config.missing"
         ) from None
     except OSError as error:
         raise OrganizerError(
-            f"{path} cannot be read: {error.strerror}.", cure=cure, code="config.unreadable"
+            f"{path} cannot be read: {error.strerror}.", hint=hint, code="config.unreadable"
         ) from None
     if not text.strip():
         raise OrganizerError(
             f"{path} is empty.",
-            cure="Restore it from a backup, or write it again: `neuco-worker init DIR` makes one to start from.",
+            hint="Restore it from a backup, or write it again: `neuco-worker init DIR` makes one to start from.",
             code="config.empty",
         )
     return read(text, path)
@@ -269,7 +269,7 @@ def read(text: str, path: Path) -> Configuration:
         problem = error.problem if type(error) is yaml.MarkedYAMLError else "this is not valid YAML"
         raise OrganizerError(
             f"{path}{place}: {problem}.",
-            cure="Check indentation, colons and quotes there.",
+            hint="Check indentation, colons and quotes there.",
             code="config.yaml",
         ) from None
     try:
@@ -278,7 +278,7 @@ def read(text: str, path: Path) -> Configuration:
         lines = fault_lines(error, text, Configuration)
         raise OrganizerError(
             f"{path}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{path}:", *lines]),
-            cure="docs/configuration.md describes every key.",
+            hint="docs/configuration.md describes every key.",
             code="config.invalid",
         ) from None
     configuration._base = path.resolve().parent

@@ -44,7 +44,7 @@ def read_phase(
         beacon: The public value that is mixed into the phase's key, if the challenge has one.
 
     Raises:
-        OrganizerError: If a file is missing or wrong, or a valid file could not be read within the memory limit; with the cure.
+        OrganizerError: If a file is missing or wrong, or a valid file could not be read within the memory limit; with the hint.
     """
     settings = configuration.phases[codename]
     ids = read_ids(configuration.path(settings.ids))
@@ -85,12 +85,12 @@ class Difference:
     Attributes:
         phase: Codename.
         sentence: What differs.
-        cure: How to apply the difference.
+        hint: How to apply the difference.
     """
 
     phase: str
     sentence: str
-    cure: str
+    hint: str
 
 
 def differences(
@@ -108,13 +108,13 @@ def differences(
         yield Difference(
             phase=codename,
             sentence=sentence.format(f"its files have become unreadable ({error.code})"),
-            cure=f"Restore or correct the files; `{DOCTOR}` says what is wrong.",
+            hint=f"Restore or correct the files; `{DOCTOR}` says what is wrong.",
         )
     if changed := [*files, *_settings(tx, configuration, record, secret), *_rules(configuration, record)]:
         yield Difference(
             phase=codename,
             sentence=sentence.format(f"{', '.join(changed)} changed"),
-            cure=f"To apply the change, run: {APPLY}"
+            hint=f"To apply the change, run: {APPLY}"
             if has_scores(tx, codename)
             else "The next start or reload applies the change.",
         )

@@ -147,7 +147,7 @@ def unpack(packed: bytes, name: str) -> PhaseRecord:
     if hashlib.sha256(document).hexdigest() != name:
         raise InfrastructureError(
             "The record of a phase is damaged. Its content does not match its hash.",
-            cure="Restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`.",
+            hint="Restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`.",
             code="record.damaged",
         )
     record = _parse(json.loads(document))

@@ -58,7 +58,7 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
         return SecretStr(_content(place(reference, base=base, key=key), key))
     raise OrganizerError(
         f"{key} must say where the secret is, instead of containing it.",
-        cure="Write env:NAME, file:PATH or credential:NAME.",
+        hint="Write env:NAME, file:PATH or credential:NAME.",
         code="secret.form",
     )
 
@@ -87,8 +87,8 @@ def place(reference: str, *, base: Path, key: str) -> Path:
     return Path(folder) / name
 
 
-def _missing(sentence: str, cure: str) -> OrganizerError:
-    return OrganizerError(sentence, cure=cure, code="secret.missing")
+def _missing(sentence: str, hint: str) -> OrganizerError:
+    return OrganizerError(sentence, hint=hint, code="secret.missing")
 
 
 def _content(path: Path, key: str) -> str:
@@ -144,7 +144,7 @@ def read_bytes(path: Path, key: str) -> bytes:
     if not _is_credential(path) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise OrganizerError(
             f"{path} can be read by other users, who would then know every split or sign as the challenge.",
-            cure=f"Run: chmod 600 {shlex.quote(str(path))}",
+            hint=f"Run: chmod 600 {shlex.quote(str(path))}",
             code="secret.mode",
         )
     try:
@@ -154,7 +154,7 @@ def read_bytes(path: Path, key: str) -> bytes:
     if len(content) != _KEY_BYTES:
         raise OrganizerError(
             f"{path} must contain 32 bytes, written as 64 hexadecimal digits.",
-            cure=_LOST[key],
+            hint=_LOST[key],
             code="secret.form",
         )
     return content

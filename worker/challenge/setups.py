@@ -83,7 +83,7 @@ def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
     if secret_commitment(key) != record.protocol.secret_commitment:
         raise OrganizerError(
             f"The challenge's secret is not the one that phase {codename} was recorded with.",
-            cure="Restore the old secret. If it is lost, `neuco-worker challenge apply` scores everything again with the new one.",
+            hint="Restore the old secret. If it is lost, `neuco-worker challenge apply` scores everything again with the new one.",
             code="secret.changed",
         )
     return PhaseSetup(record=record, key=key)
@@ -98,7 +98,7 @@ def not_recorded(codename: str) -> OrganizerError:
     """Return the error for a new phase."""
     return OrganizerError(
         f"Phase {codename} has not begun: the worker has not recorded it yet.",
-        cure="Start or reload the worker, then run the command again.",
+        hint="Start or reload the worker, then run the command again.",
         code="phase.not_recorded",
     )
 

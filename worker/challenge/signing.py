@@ -95,13 +95,13 @@ def check_signer(tx: Transaction, configuration: Configuration) -> Signer:
     if (known := tx.fact(_FACT)) not in (None, key.public):
         raise OrganizerError(
             f"{SIGNING_KEY} is not the key with which this challenge began; that has the fingerprint {fingerprint(known)}.",
-            cure=f"Name the right file. {RESTORE_KEY}",
+            hint=f"Name the right file. {RESTORE_KEY}",
             code="secret.other_key",
         )
     if here and home and os.access(home, os.F_OK) and not here.samefile(home):
         raise OrganizerError(
             f"{here} is a copy of {home}, which is still there. A copy signs nothing, because the original would then be behind.",
-            cure="Use the original. To go on with the copy instead, stop the original's worker and move its folder away.",
+            hint="Use the original. To go on with the copy instead, stop the original's worker and move its folder away.",
             code="state.copy",
         )
     return key

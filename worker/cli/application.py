@@ -1,4 +1,4 @@
-"""The command line: assemble the commands, and turn errors into a sentence, a cure and an exit code."""
+"""The command line: assemble the commands, and turn errors into a sentence, a hint and an exit code."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def guarded(arguments: list[str]) -> int:
             raise
         unexpected = InfrastructureError(
             f"The command failed with an unexpected {type(error).__name__}.",
-            cure="This is a bug in neuco-worker. Run the command with NEUCO_WORKER_TRACEBACK=1, and report what it prints.",
+            hint="This is a bug in neuco-worker. Run the command with NEUCO_WORKER_TRACEBACK=1, and report what it prints.",
             code="unexpected",
         )
         return _ended(unexpected, arguments)

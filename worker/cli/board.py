@@ -152,7 +152,7 @@ def export(
     if not document.entries:
         raise OrganizerError(
             f"Phase {phase} has no public board yet.",
-            cure="Export it once its values are shown.",
+            hint="Export it once its values are shown.",
             code="export.empty",
         )
     files = paper_files(document, form)

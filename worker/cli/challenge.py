@@ -363,7 +363,7 @@ def restore(
     if archive is None or directory is None:
         raise OrganizerError(
             "Restoring needs an archive and a folder.",
-            cure="Write: neuco-worker challenge restore ARCHIVE DIRECTORY",
+            hint="Write: neuco-worker challenge restore ARCHIVE DIRECTORY",
             code="restore.arguments",
         )
     place = read_backup(archive, directory)

@@ -103,7 +103,7 @@ def _send_alert(config: Path) -> None:
     if configuration.alerts.webhook is None:
         raise OrganizerError(
             "alerts.webhook is not set, so alerts appear only in the log and in `status`.",
-            cure="Create an incoming webhook (Slack, Mattermost), write its address into webhook.token,"
+            hint="Create an incoming webhook (Slack, Mattermost), write its address into webhook.token,"
             " and set alerts.webhook: file:./webhook.token",
             code="alerts.no_webhook",
         )
@@ -119,7 +119,7 @@ def _wait(seconds: float, why: str) -> None:
 
 
 def _show(report: Report, *, show_all: bool) -> None:
-    """Print the problems with their cures, and a line for each group."""
+    """Print the problems with their hints, and a line for each group."""
     from worker.organizer.doctor import Level
 
     console = Console(highlight=False, soft_wrap=True)
@@ -132,7 +132,7 @@ def _show(report: Report, *, show_all: bool) -> None:
             console.print(count_of(len(findings), singular, plural), style=style)
             for identifier, finding in findings:
                 console.print(f"  • {finding.sentence}", markup=False)
-                console.print(f"    {finding.cure}  [{identifier}]", markup=False, style="dim")
+                console.print(f"    {finding.hint}  [{identifier}]", markup=False, style="dim")
             console.print()
     for group, heading in GROUPS.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.check.group == group]

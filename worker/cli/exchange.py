@@ -79,7 +79,7 @@ def import_results(
         if ranges is None:
             raise OrganizerError(
                 "A board needs a normalizer.",
-                cure="Add --normalizer FILE, or create a normalizer with --freeze.",
+                hint="Add --normalizer FILE, or create a normalizer with --freeze.",
                 code="geobench.normalizer",
             )
         write_files(output, board_files(results, ranges, names, at=datetime.now(UTC)))
@@ -116,7 +116,7 @@ def _freeze(path: Path, results: pd.DataFrame) -> None:
     if path.exists():
         raise OrganizerError(
             f"{path} exists. A frozen normalizer is never replaced.",
-            cure="Use it with --normalizer, or choose another name.",
+            hint="Use it with --normalizer, or choose another name.",
             code="geobench.frozen",
         )
     text = json.dumps(make_normalizer(results), indent=2) + "\n"

@@ -232,7 +232,7 @@ def _check_is_leaderboard(public: PublicRepository, place: str) -> None:
     ):
         raise OrganizerError(
             f"{place} is not a challenge's leaderboard repository.",
-            cure="Name the repository's address, a clone of it, or a folder with its files.",
+            hint="Name the repository's address, a clone of it, or a folder with its files.",
             code="verify.not_a_leaderboard",
         )
 
@@ -246,6 +246,6 @@ def _receipt(path: Path) -> tuple[dict[str, Any], float | None]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OrganizerError(
             f"{path} does not contain a receipt.",
-            cure="Save the stdout that EvalAI shows for your submission.",
+            hint="Save the stdout that EvalAI shows for your submission.",
             code="verify.receipt",
         ) from None

@@ -119,7 +119,7 @@ def _asked(question: str, default: str, read: Callable[[str], Answer], *, asking
         try:
             return read(typer.prompt(question, default=default))
         except OrganizerError as error:
-            typer.echo(f"  {error.sentence} {error.cure or ''}".rstrip(), err=True)
+            typer.echo(f"  {error.sentence} {error.hint or ''}".rstrip(), err=True)
     return read(default)
 
 
@@ -134,7 +134,7 @@ def _repository(answer: str) -> str:
         return address
     raise OrganizerError(
         f"{address!r} is not the address of a git repository.",
-        cure="Give a URL such as https://github.com/organizer/challenge-leaderboard, or the path of a local bare repository such as"
+        hint="Give a URL such as https://github.com/organizer/challenge-leaderboard, or the path of a local bare repository such as"
         f" ./board.git; or answer “{LATER}”, and enter the address in challenge.yaml afterwards.",
         code="init.repository",
     )
@@ -158,7 +158,7 @@ def _number(answer: str) -> int:
         return int(answer)
     raise OrganizerError(
         f"The size of an embedding must be a whole number of at least 1, not {answer!r}.",
-        cure=f"Write the number in digits, such as {DEFAULT_DIM}.",
+        hint=f"Write the number in digits, such as {DEFAULT_DIM}.",
         code="init.number",
     )
 

@@ -99,12 +99,12 @@ def _text(path: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise OrganizerError(
-            f"{path} is not UTF-8 text.", cure="Save the table as CSV in UTF-8.", code="rank.encoding"
+            f"{path} is not UTF-8 text.", hint="Save the table as CSV in UTF-8.", code="rank.encoding"
         ) from error
     except OSError as error:
         raise OrganizerError(
             f"{path} cannot be read: {error.strerror}.",
-            cure="Check the path and its permissions.",
+            hint="Check the path and its permissions.",
             code="rank.unreadable",
         ) from error
 

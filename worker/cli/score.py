@@ -141,7 +141,7 @@ def score(
     if method_name is not None and len(files) > 1:
         raise OrganizerError(
             f"--method_name names one run, not {len(files)}.",
-            cure="Leave it out: runs are named after their files.",
+            hint="Leave it out: runs are named after their files.",
             code="standalone.bad_name",
         )
     settings = _settings(config, folds, probe, epochs, console if json_output else shown)
@@ -200,7 +200,7 @@ def _files(paths: list[Path], submission: Path | None, labels: Path | None) -> t
     if labels is None or not files:
         raise OrganizerError(
             "The command needs a file of embeddings and the labels.",
-            cure="Name them in this order: neuco-worker score embeddings.csv labels.",
+            hint="Name them in this order: neuco-worker score embeddings.csv labels.",
             code="standalone.no_files",
         )
     return files, labels
@@ -212,7 +212,7 @@ def _widths(text: str) -> list[int]:
     if not all(re.fullmatch("0*[1-9][0-9]{0,8}", part) for part in numbers):
         raise OrganizerError(
             f"--dims is {text!r}, not numbers above 0 with commas between them.",
-            cure="Write for example --dims 64,128,256.",
+            hint="Write for example --dims 64,128,256.",
             code="standalone.dims",
         )
     return sorted({int(part) for part in numbers})
@@ -228,7 +228,7 @@ def _parts(material: Material, widths: Sequence[int]) -> Iterator[tuple[Material
     if widths[-1] > most:
         raise OrganizerError(
             f"--dims names {widths[-1]:,} dimensions, but the embeddings have {most:,}.",
-            cure="Name fewer.",
+            hint="Name fewer.",
             code="standalone.dims",
         )
     for width in widths:

@@ -219,7 +219,7 @@ def _needs(state: Status) -> list[str]:
         needs.append(
             f"The last try failed for {count_of(len(state.retried), 'submission')} ({named}). The worker tries again."
         )
-    needs += [f"{difference.sentence} {difference.cure}" for difference in state.differences]
+    needs += [f"{difference.sentence} {difference.hint}" for difference in state.differences]
     if state.token_expires is not None and state.token_expires - state.now < SOON:
         needs.append(
             f"The EvalAI token expires on {state.token_expires:%Y-%m-%d}. Renew it on your EvalAI profile page."

@@ -75,17 +75,17 @@ def new(
     if chosen not in TYPES:
         raise OrganizerError(
             f"{chosen!r} is not a task type.",
-            cure=f"Set --type to one of: {', '.join(TYPES)}.",
+            hint=f"Set --type to one of: {', '.join(TYPES)}.",
             code="task.bad_type",
         )
     if not NAME.match(folder.name):
         raise OrganizerError(
             f"A task cannot be named {folder.name!r}.",
-            cure="Use letters, digits, '_', '-' and '.' for the folder.",
+            hint="Use letters, digits, '_', '-' and '.' for the folder.",
             code="task.bad_name",
         )
     if folder.exists():
-        raise OrganizerError(f"{folder} exists already.", cure="Choose another folder.", code="task.exists")
+        raise OrganizerError(f"{folder} exists already.", hint="Choose another folder.", code="task.exists")
     read_labels(labels, folder.name, chosen)
     content, groups = (labels.read_bytes(), "") if blocks is None else _with_blocks(labels, blocks)
     text = TEMPLATE.format(identifier=folder.name, type=chosen)
@@ -107,14 +107,14 @@ def _with_blocks(labels: Path, km: float) -> tuple[bytes, str]:
     if len(places) != len(COORDINATES):
         raise OrganizerError(
             f"{labels} does not have one column latitude and one column longitude.",
-            cure="Write both for each sample, in degrees, as decimal numbers.",
+            hint="Write both for each sample, in degrees, as decimal numbers.",
             code="task.coordinates",
         )
     degrees = table[places].apply(pd.to_numeric, errors="coerce")
     if degrees.isna().any(axis=None):
         raise OrganizerError(
             f"{labels} has a latitude or longitude that is not a number, first on line {int(degrees.isna().any(axis=1).argmax()) + 2}.",
-            cure="Write degrees as decimal numbers with a point.",
+            hint="Write degrees as decimal numbers with a point.",
             code="task.coordinates",
         )
     groups = blocks(degrees[places[0]], degrees[places[1]], km)

@@ -145,6 +145,6 @@ def check_reason(reason: str, *, yes: bool, asked: bool = False) -> None:
     if yes and not reason.strip() and (asked or not _at_terminal()):
         raise OrganizerError(
             "This needs a reason, which is published.",
-            cure='Add --reason "TEXT"; `verify` shows it to everyone.',
+            hint='Add --reason "TEXT"; `verify` shows it to everyone.',
             code="decision.reason",
         )

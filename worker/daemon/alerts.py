@@ -173,13 +173,13 @@ def send(configuration: Configuration, text: str, code: str) -> str:
     except OSError as error:  # the library's own errors, and those of files that it opens
         raise InfrastructureError(
             f"The alert webhook cannot be reached ({type(error).__name__}).",
-            cure="Check alerts.webhook, and whether a firewall blocks connections to it.",
+            hint="Check alerts.webhook, and whether a firewall blocks connections to it.",
             code="alerts.unreachable",
         ) from None
     if not 200 <= answer.status_code < 300:
         raise InfrastructureError(
             f"The alert webhook answered {answer.status_code}.",
-            cure="Check alerts.webhook. If the address was revoked, create a new webhook, store its address, and restart the worker.",
+            hint="Check alerts.webhook. If the address was revoked, create a new webhook, store its address, and restart the worker.",
             code="alerts.refused",
         )
     return f"{answer.status_code} {answer.text[:ANSWER_SHOWN]}".strip()

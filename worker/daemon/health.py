@@ -92,7 +92,7 @@ class HealthServer(HTTPServer):
         except OSError:
             raise InfrastructureError(
                 f"The worker cannot listen on {address}. The port is in use or not allowed.",
-                cure="Set healthz to another port.",
+                hint="Set healthz to another port.",
                 code="healthz.address",
             ) from None
         self._thread = threading.Thread(target=self.serve_forever, daemon=True, name="health")

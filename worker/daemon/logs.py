@@ -78,7 +78,7 @@ def log_end(error: NeucoError) -> None:
     """Log what ends the process, as one line in the format of all other lines."""
     if not structlog.is_configured():  # the process ended before its secrets were known
         set_up()
-    structlog.get_logger("neuco_worker").critical(error.sentence, event_key=error.code, cure=error.cure)
+    structlog.get_logger("neuco_worker").critical(error.sentence, event_key=error.code, hint=error.hint)
 
 
 def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:

@@ -157,7 +157,7 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
     except Stopped:
         raise InfrastructureError(
             "The command was stopped before everything was finished.",
-            cure="Run the command again.",
+            hint="Run the command again.",
             code="once.stopped",
         ) from None
 
@@ -235,7 +235,7 @@ class Patience:
 def _undone(worker: Worker, now: datetime) -> InfrastructureError:
     return InfrastructureError(
         "Not everything was finished: " + " ".join(reasons(worker, worker.waiting(now))),
-        cure="Nothing is lost. Fix what is named above, if anything, and run the command again.",
+        hint="Nothing is lost. Fix what is named above, if anything, and run the command again.",
         code="once.undone",
     )
 

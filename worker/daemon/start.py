@@ -103,7 +103,7 @@ def started(
     if not configuration.evalai.challenge:
         raise OrganizerError(
             "evalai.challenge is 0, because the challenge does not have a number at EvalAI yet.",
-            cure="Upload bundle.zip to EvalAI. Then set evalai.challenge to the number in the address of the challenge's page, and"
+            hint="Upload bundle.zip to EvalAI. Then set evalai.challenge to the number in the address of the challenge's page, and"
             " evalai.queue to the queue in its Manage tab.",
             code="config.no_number",
         )
@@ -145,7 +145,7 @@ def reload(path: Path, worker: Worker) -> bool:
         if _place(configuration) != _place(old):
             raise OrganizerError(
                 "A running worker cannot change its state or its EvalAI challenge.",
-                cure="Restart the worker.",
+                hint="Restart the worker.",
                 code="reload.needs_restart",
             )
         worker.reload(configuration, now=utc_now())

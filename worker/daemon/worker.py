@@ -203,7 +203,7 @@ class Worker:
         with self.context.store.read() as tx:
             for phase in configuration.phases:
                 for difference in differences(tx, configuration, phase, read_secret(configuration)):
-                    text = f"{difference.sentence} {difference.cure}"
+                    text = f"{difference.sentence} {difference.hint}"
                     self.context.log.warning(text, event_key="phase.differs", phase=phase)
 
 

@@ -250,5 +250,5 @@ class Client(Transport):
 
 def _items(document: Any) -> list[Any]:
     if not isinstance(document, list):
-        raise Unintelligible("EvalAI answered with something that is not a list.", cure=ODD_ANSWER)
+        raise Unintelligible("EvalAI answered with something that is not a list.", hint=ODD_ANSWER)
     return document

@@ -47,7 +47,7 @@ TOKEN_FAULTS: Mapping[str, tuple[str, str]] = {
         "Copy the token that the EvalAI profile page shows, and check that it belongs to evalai.server.",
     ),
 }
-"""What is wrong with a token and how to cure it, by the words that EvalAI uses for it."""
+"""What is wrong with a token and how to end it, by the words that EvalAI uses for it."""
 
 
 class Unreachable(InfrastructureError):
@@ -71,9 +71,9 @@ class Throttled(InfrastructureError):
     usual_code = "evalai.throttled"
 
     def __init__(
-        self, sentence: str = "", *, cure: str = "", code: str = "", retry_after_s: float = 60.0
+        self, sentence: str = "", *, hint: str = "", code: str = "", retry_after_s: float = 60.0
     ) -> None:
-        super().__init__(sentence, cure=cure, code=code)
+        super().__init__(sentence, hint=hint, code=code)
         self.retry_after_s = retry_after_s
 
 
@@ -144,14 +144,14 @@ def failure(
     if status == 429:
         return Throttled(
             f"EvalAI refused to {what}, because this account made too many calls within a minute.",
-            cure="The worker waits and tries again. If this continues, use a separate account for other programs, or lower"
+            hint="The worker waits and tries again. If this continues, use a separate account for other programs, or lower"
             " evalai.requests_per_minute.",
             retry_after_s=_retry_after(headers.get("Retry-After")),
         )
     if 300 <= status < 400:
         return Rejected(
             f"EvalAI redirected the request to {what} (HTTP {status}, asked at {address}).",
-            cure="Set evalai.server to the exact address of the EvalAI server, with https://.",
+            hint="Set evalai.server to the exact address of the EvalAI server, with https://.",
             code="evalai.redirected",
         )
     try:
@@ -161,14 +161,14 @@ def failure(
     if status >= 500 or status == 408 or not readable:
         return Unreachable(
             f"EvalAI did not send a usable answer to the request to {what} (HTTP {status}, asked at {address}).",
-            cure="A running worker tries again. If this continues, check evalai.server and whether EvalAI is up.",
+            hint="A running worker tries again. If this continues, check evalai.server and whether EvalAI is up.",
         )
     if 200 <= status < 300:
         return None
     if status == 401 and "WWW-Authenticate" in headers:
         words = "has expired" if token_expired else json.dumps(document)
-        sentence, cure = next(fault for sign, fault in TOKEN_FAULTS.items() if sign in words)
-        return TokenRefused(f"{sentence.removesuffix('.')} (asked at {address}).", cure=cure)
+        sentence, hint = next(fault for sign, fault in TOKEN_FAULTS.items() if sign in words)
+        return TokenRefused(f"{sentence.removesuffix('.')} (asked at {address}).", hint=hint)
     return _refusal(status, server_text(document), what, address)
 
 
@@ -177,22 +177,22 @@ def _refusal(status: int, text: str, what: str, address: str) -> OrganizerError:
     if status == 403 and "verify your email" in text:
         return NotPermitted(
             "EvalAI requires the e-mail address of this account to be verified.",
-            cure="Follow the link in the e-mail from EvalAI.",
+            hint="Follow the link in the e-mail from EvalAI.",
             code="evalai.email_unverified",
         )
     if status in (401, 403) or "not authorized" in text:
         return NotPermitted(
             f"EvalAI does not allow this account to {what}.",
-            cure="Use the token of a host of the challenge.",
+            hint="Use the token of a host of the challenge.",
         )
     if status == 404 or (status == 400 and re.search(r"queue name .* does not exist", text)):
         return NotFound(
             f"EvalAI has no such resource (request to {what}, asked at {address}): {text}",
-            cure="Check evalai.server, evalai.challenge and evalai.queue.",
+            hint="Check evalai.server, evalai.challenge and evalai.queue.",
         )
     return Rejected(
         f"EvalAI refused to {what} (HTTP {status}): {text}",
-        cure="Compare the phases, splits and metrics in the configuration with those at EvalAI. `neuco-worker doctor` does that.",
+        hint="Compare the phases, splits and metrics in the configuration with those at EvalAI. `neuco-worker doctor` does that.",
     )
 
 

@@ -73,7 +73,7 @@ UsualFlag = Annotated[bool, BeforeValidator(lambda value: value is not False)]  
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """A message of the queue: only a hint that a submission needs attention.
+    """A message of the queue: it only says that a submission needs attention.
 
     ``phase_pk`` and ``challenge_pk`` are None if the sender left them out.
     """
@@ -238,7 +238,7 @@ def parse(kind: type[_Record], document: Any, record: str) -> _Record:
         Unintelligible: If it is not an object, or lacks a required field.
     """
     if not isinstance(document, dict):
-        raise Unintelligible(f"EvalAI answered with something that is not a {record}.", cure=ODD_ANSWER)
+        raise Unintelligible(f"EvalAI answered with something that is not a {record}.", hint=ODD_ANSWER)
     # None of our keys is lost by this, and pydantic fails on a lone surrogate even in an unknown key.
     fields = {key: value for key, value in document.items() if key.isascii()}
     try:
@@ -246,7 +246,7 @@ def parse(kind: type[_Record], document: Any, record: str) -> _Record:
     except ValidationError as problem:
         place = ".".join(str(part) for part in problem.errors(include_input=False)[0]["loc"])
         raise Unintelligible(
-            f"EvalAI answered with a {record} without a usable “{place}”.", cure=ODD_ANSWER
+            f"EvalAI answered with a {record} without a usable “{place}”.", hint=ODD_ANSWER
         ) from None
     return parsed
 

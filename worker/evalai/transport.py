@@ -98,7 +98,7 @@ class Transport:
             return b"", Unreachable(
                 f"The request to {what} did not reach EvalAI at {self.server + path}, or its answer did not arrive"
                 f" ({type(problem).__name__}).",
-                cure="A running worker tries again. If this continues, check the network and evalai.server.",
+                hint="A running worker tries again. If this continues, check the network and evalai.server.",
             )
         with contextlib.suppress(TypeError, ValueError):  # no date, or an invalid one
             theirs = parsedate_to_datetime(response.headers.get("Date"))  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def authorization(token: str) -> str:
         return f"Bearer {token}"
     raise OrganizerError(
         "The EvalAI token is neither a JSON web token nor 40 hexadecimal digits.",
-        cure="Copy the whole token from the EvalAI profile page.",
+        hint="Copy the whole token from the EvalAI profile page.",
         code="evalai.token_form",
     )
 
@@ -173,7 +173,7 @@ def checked_server(server: str) -> str:
     if not (safe and whole):
         raise OrganizerError(
             "evalai.server is not an address that a token may be sent to.",
-            cure="Write https://<host>. http:// is accepted only for this machine.",
+            hint="Write https://<host>. http:// is accepted only for this machine.",
             code="evalai.server_address",
         )
     return server.strip().rstrip("/")

@@ -35,12 +35,12 @@ def limit_hit(outcome: Outcome, stage: str, pk: int) -> Ending:
     if stage == READING:
         return outcome, ParticipantError(
             f"Reading the file took more {what} than a submission may use.",
-            cure="Check that the file has one row per public id, the required number of columns, and nothing else.",
+            hint="Check that the file has one row per public id, the required number of columns, and nothing else.",
             code="file.deadline" if outcome is Outcome.DEADLINE else "file.memory",
         )
     return outcome, InfrastructureError(
         f"Scoring submission {pk} exceeded the {what} limit in stage {stage!r}.",
-        cure=f"Raise submission.{'deadline' if outcome is Outcome.DEADLINE else 'memory_gigabytes'}, or use a larger machine.",
+        hint=f"Raise submission.{'deadline' if outcome is Outcome.DEADLINE else 'memory_gigabytes'}, or use a larger machine.",
         code="evaluate.deadline" if outcome is Outcome.DEADLINE else "evaluate.memory",
     )
 
@@ -58,12 +58,12 @@ def death(error: Died, stage: str, pk: int, *, crashed_before: int) -> Ending:
     if -error.status in CRASHES and stage == READING and crashed_before >= CRASHES_TO_BLAME - 1:
         return outcome, ParticipantError(
             "The file cannot be read: the reader crashed on it three times.",
-            cure="Write the file again with pandas, PyArrow or NumPy, or submit it as CSV.",
+            hint="Write the file again with pandas, PyArrow or NumPy, or submit it as CSV.",
             code="file.breaks_reader",
         )
     return outcome, InfrastructureError(
         f"The process that evaluated submission {pk} ended {error.reason} in stage {stage!r}.",
-        cure="The worker tries again. The log has the details.",
+        hint="The worker tries again. The log has the details.",
         code="evaluate.died",
     )
 
@@ -72,8 +72,8 @@ def hopeless(error: NeucoError, pk: int) -> InfrastructureError:
     """Return the error for a submission whose evaluation has failed many times in a row."""
     return InfrastructureError(
         f"The evaluation of submission {pk} failed {HOPELESS_TRIES} times in a row: {error.sentence}",
-        cure=f"It is now tried every {HOPELESS_WAIT.seconds // 60} minutes. When the cause is fixed, restart the worker, or run"
-        f" `neuco-worker challenge retry {pk}`. {error.cure}".strip(),
+        hint=f"It is now tried every {HOPELESS_WAIT.seconds // 60} minutes. When the cause is fixed, restart the worker, or run"
+        f" `neuco-worker challenge retry {pk}`. {error.hint}".strip(),
         code=HOPELESS,
     )
 

@@ -120,7 +120,7 @@ def check_keys(tx: Transaction, secret: bytes, fresh: Iterable[PhaseSetup]) -> N
         ):
             raise OrganizerError(
                 "The challenge's secret or beacon changed while the command ran.",
-                cure="Run the command again.",
+                hint="Run the command again.",
                 code="secret.edited",
             )
 
@@ -202,7 +202,7 @@ def mix_in(
         if has_scores(tx, codename):
             raise OrganizerError(
                 f"Submissions were already scored in phase {codename}. A public value would change its splits.",
-                cure="Do nothing. The splits of this phase stay as they are.",
+                hint="Do nothing. The splits of this phase stay as they are.",
                 code="beacon.too_late",
             )
         record = open_phase(tx, codename, secret).record

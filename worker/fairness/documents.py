@@ -114,6 +114,6 @@ def check_format(commitments: bytes | None) -> None:
     if isinstance(stated, int) and stated != FORMAT:
         raise OrganizerError(
             f"The repository has format {stated}; this version reads format {FORMAT}.",
-            cure="Check it with the version of neuco-worker that its commitment.json names.",
+            hint="Check it with the version of neuco-worker that its commitment.json names.",
             code="verify.format",
         )

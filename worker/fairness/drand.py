@@ -77,7 +77,7 @@ def read_chain(path: Path) -> Chain:
     except (OSError, Malformed):
         raise OrganizerError(
             f"{path} does not describe a drand chain.",
-            cure="Write a JSON object with name, hash, public_key, genesis and period_s, or remove fairness.drand_chain to use"
+            hint="Write a JSON object with name, hash, public_key, genesis and period_s, or remove fairness.drand_chain to use"
             " drand's own chain.",
             code="beacon.chain",
         ) from None

@@ -63,14 +63,14 @@ class StateIsBehind(InfrastructureError):
 
     Args:
         what: What it is.
-        cure: What the organizer can do.
+        hint: What the organizer can do.
     """
 
-    def __init__(self, what: str, *, cure: str = RESTORE) -> None:
+    def __init__(self, what: str, *, hint: str = RESTORE) -> None:
         super().__init__(
             f"The repository has {what} that this challenge's key has signed and this state lacks. The state was rolled back or copied,"
             " or another worker runs with a copy of it. Nothing is scored, answered or published here anymore.",
-            cure=cure,
+            hint=hint,
             code=f"leaderboard.{BEHIND}",
         )
 
@@ -98,7 +98,7 @@ def check_state(
             if own.startswith(theirs):  # nothing is lacking, and no signature of a long log need be checked
                 continue
             if signed_in(path, theirs, key) - signed_in(path, own, key):
-                raise StateIsBehind(what, cure=NEWER if restored else RESTORE)
+                raise StateIsBehind(what, hint=NEWER if restored else RESTORE)
 
 
 def is_held(tx: Transaction) -> bool:

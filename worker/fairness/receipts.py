@@ -246,7 +246,7 @@ class LogIsAhead(InfrastructureError):
     def __init__(self, lines: Sequence[str], *, after: int, ours: int) -> None:
         super().__init__(
             "The public log of receipts has lines that this state lacks.",
-            cure="The worker copies these lines into its state and pushes again.",
+            hint="The worker copies these lines into its state and pushes again.",
             code="leaderboard.log_ahead",
         )
         self.lines = tuple(lines)

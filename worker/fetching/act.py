@@ -73,13 +73,13 @@ class FetchFile(ChildAct[Result]):
         if isinstance(error, OverLimit):
             return InfrastructureError(
                 f"A submission's file did not arrive within {self._deadline_s:.0f} s.",
-                cure="The worker tries again. If this continues, check the network and EvalAI's file store.",
+                hint="The worker tries again. If this continues, check the network and EvalAI's file store.",
                 code="fetch.deadline",
             )
         if isinstance(error, Died):
             return InfrastructureError(
                 f"The process that downloads a submission's file ended {error.reason}.",
-                cure="The worker tries again. If this continues, check the memory of this machine and the log.",
+                hint="The worker tries again. If this continues, check the memory of this machine and the log.",
                 code="fetch.died",
             )
         return error

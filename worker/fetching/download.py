@@ -67,7 +67,7 @@ def download(
         destination.unlink(missing_ok=True)
         raise InfrastructureError(
             f"A submission's file cannot be written: {problem.strerror}.",
-            cure="Check the free space and the permissions of the state directory. The worker tries again.",
+            hint="Check the free space and the permissions of the state directory. The worker tries again.",
             code="disk.write",
         ) from problem
     # Raised outside the library's handlers, because its exceptions contain addresses that may be signed.
@@ -101,7 +101,7 @@ def check_address(url: str, allowed_hosts: Collection[str]) -> None:
         return
     raise OrganizerError(
         f"A submission's file is at {_origin(address)}, an address that is not allowed.",
-        cure="If this is EvalAI's file store, add the host to evalai.media_hosts."
+        hint="If this is EvalAI's file store, add the host to evalai.media_hosts."
         " Otherwise someone may have edited the submission: ask the team.",
         code="download.host",
     )
@@ -167,13 +167,13 @@ def _refusal(response: requests.Response) -> NeucoError | None:
     if status in (403, 404, 410):
         return InfrastructureError(
             f"The address of a submission's file has expired (HTTP {status}).",
-            cure="The worker reads the submission again, which gives a new address.",
+            hint="The worker reads the submission again, which gives a new address.",
             code="file.link_expired",
         )
     if 300 <= status < 400:
         return OrganizerError(
             "The address of a submission's file is a redirect, which the worker does not follow.",
-            cure="Add the host that EvalAI serves files from to evalai.media_hosts.",
+            hint="Add the host that EvalAI serves files from to evalai.media_hosts.",
             code="download.redirected",
         )
     return None if status == 200 else _broken(f"The file store answered HTTP {status}.")
@@ -185,4 +185,4 @@ def _length(response: requests.Response) -> int | None:
 
 
 def _broken(sentence: str) -> InfrastructureError:
-    return InfrastructureError(sentence, cure="The worker tries again.", code="download.broken")
+    return InfrastructureError(sentence, hint="The worker tries again.", code="download.broken")

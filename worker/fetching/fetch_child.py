@@ -50,7 +50,7 @@ def main(order: Order, _: Callable[..., None]) -> Result:
         except OSError as problem:
             raise InfrastructureError(
                 f"A downloaded file could not be stored ({problem.strerror}).",
-                cure="Check the free space and the permissions of the state directory. The worker tries again.",
+                hint="Check the free space and the permissions of the state directory. The worker tries again.",
                 code="disk.write",
             ) from problem
     return {"sha256": result.sha256, "size": result.size}

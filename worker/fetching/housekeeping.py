@@ -58,6 +58,6 @@ def below_reserve(free_bytes: int, reserve_gigabytes: float) -> InfrastructureEr
         return None
     return InfrastructureError(
         "The disk is nearly full, so the worker does not download more submissions.",
-        cure="Free some space in the state directory's file system. The worker then continues.",
+        hint="Free some space in the state directory's file system. The worker then continues.",
         code="disk.reserve",
     )

@@ -62,7 +62,7 @@ def unfinished() -> ParticipantError:
     """Return the error for an upload that was never finished."""
     return ParticipantError(
         "The upload was not finished: instead of your file, EvalAI has its own placeholder, the word “file_content”.",
-        cure="Submit the file again, and wait until the upload has finished.",
+        hint="Submit the file again, and wait until the upload has finished.",
         code="file.upload_unfinished",
     )
 

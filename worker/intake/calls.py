@@ -219,7 +219,7 @@ class CallRunner:
             return
         wrong = InfrastructureError(
             f"{clocks_differ(ahead)}, so the worker scores and publishes nothing: what it registers would have a wrong time for good.",
-            cure="Set this machine's clock, for example with `timedatectl set-ntp true`. The worker then continues.",
+            hint="Set this machine's clock, for example with `timedatectl set-ntp true`. The worker then continues.",
             code="clock.wrong",
         )
         self._context.raise_alert("clock", wrong, now=now)

@@ -35,7 +35,7 @@ _FILE_PLACE = re.compile(r"(?:/challenge_(\d+)/phase_(\d+))?/submission_(\d+)/")
 def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
     """Store the submission of a queue message, and the message's newest receipt for its deletion; return whether it was expected.
 
-    A message is only a hint: facts come from the submission itself. A message for a failed or cancelled submission may mean that a host
+    A message only names a submission; facts come from EvalAI's answers. A message for a failed or cancelled submission may mean that a host
     resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed.
     """
     row = tx.get(message.submission_pk)
@@ -344,14 +344,14 @@ def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None
     if elsewhere and row.message_phase is None and not row.insisted:
         return OrganizerError(
             f"Submission {row.pk} of team {row.team!r} was sent to another challenge and then moved into this one. It is not scored.",
-            cure=f"`neuco-worker challenge disqualify {row.pk}` ends this notice. If the team sent it to this challenge, run `neuco-worker"
+            hint=f"`neuco-worker challenge disqualify {row.pk}` ends this notice. If the team sent it to this challenge, run `neuco-worker"
             f" challenge retry {row.pk}`.",
             code=OTHER_CHALLENGE,
         )
     if row.phase is None:
         return OrganizerError(
             f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which is not in the configuration.",
-            cure="Add the phase under `phases` and reload the worker. Until then, the submission waits.",
+            hint="Add the phase under `phases` and reload the worker. Until then, the submission waits.",
             code="facts.phase_unconfigured",
         )
     if row.posted is None and row.by_member is False and not row.insisted:
@@ -365,7 +365,7 @@ def not_a_member(row: SubmissionRow) -> OrganizerError:
     """Return the contradiction that the author of a submission does not belong to the team for which it was sent."""
     return OrganizerError(
         f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team.",
-        cure=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, cancel it at EvalAI.",
+        hint=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, cancel it at EvalAI.",
         code="facts.author_not_in_team",
     )
 
@@ -374,7 +374,7 @@ def number_used(row: SubmissionRow, sentence: str) -> OrganizerError:
     """Return the contradiction that a submission has a number that its team had used, in a sentence that names both teams."""
     return OrganizerError(
         sentence,
-        cure=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, run `neuco-worker"
+        hint=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, run `neuco-worker"
         f" challenge disqualify {row.pk}` with the reason.",
         code=NUMBER_USED,
     )

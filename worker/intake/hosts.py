@@ -122,7 +122,7 @@ class HostsCall(Call[Result]):
         if isinstance(error, OrganizerError) or self._hosts.runner.tries(self.name) + 1 >= ALERT_AFTER_TRIES:
             trouble = OrganizerError(
                 f"The hosts of the challenge cannot be read from EvalAI: {error.sentence}",
-                cure="The worker tries again. Until then, no new submission counts as the organizers' own.",
+                hint="The worker tries again. Until then, no new submission counts as the organizers' own.",
                 code="evalai.hosts_unknown",
             )
             tx.report(f"evalai.{self.name}", trouble, now=now)

@@ -1,4 +1,4 @@
-"""EvalAI's queue: its messages are only hints, so they are received when calls are left, and deleted once their submissions are stored."""
+"""EvalAI's queue: its messages only name submissions, so they are received when calls are left, and deleted once these are stored."""
 
 from __future__ import annotations
 

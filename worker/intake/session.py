@@ -77,7 +77,7 @@ def read_remote(client: Client, configuration: Configuration) -> Remote:
     This takes several calls, at the start and after a reload.
 
     Raises:
-        OrganizerError: If they are not; with the cure.
+        OrganizerError: If they are not; with the hint.
         NeucoError: As every call.
     """
     challenge = client.challenge()
@@ -85,7 +85,7 @@ def read_remote(client: Client, configuration: Configuration) -> Remote:
     if challenge.pk != ours:
         raise OrganizerError(
             f"The queue belongs to challenge {challenge.pk}, but the configuration says {ours}.",
-            cure="Correct evalai.challenge or evalai.queue.",
+            hint="Correct evalai.challenge or evalai.queue.",
             code="evalai.challenge_differs",
         )
     listed = client.phases()
@@ -118,14 +118,14 @@ def split_faults(
         if settings.split not in metrics:
             yield OrganizerError(
                 f"Phase {codename} has no dataset split {settings.split} on EvalAI; it has {', '.join(sorted(metrics)) or 'none'}.",
-                cure=f"Correct phases.{codename}.split.",
+                hint=f"Correct phases.{codename}.split.",
                 code="evalai.split_unknown",
             )
         elif metrics[settings.split] != (settings.metric,):
             yield OrganizerError(
                 f"The leaderboard of phase {codename} has the metrics {', '.join(metrics[settings.split])}, but the worker posts"
                 f" {settings.metric}.",
-                cure=f"Correct phases.{codename}.metric, or the schema of the bundle: labels: [{settings.metric}].",
+                hint=f"Correct phases.{codename}.metric, or the schema of the bundle: labels: [{settings.metric}].",
                 code="evalai.metric_differs",
             )
 
@@ -141,6 +141,6 @@ def phase_faults(configuration: Configuration, phases: Mapping[int, str]) -> Ite
     for codename in sorted(configuration.phases.keys() - set(phases.values())):
         yield OrganizerError(
             f"EvalAI has no phase with the codename {codename}; it has {listed}.",
-            cure="Under `phases`, use the codenames of the challenge bundle.",
+            hint="Under `phases`, use the codenames of the challenge bundle.",
             code="evalai.phase_unknown",
         )

@@ -2,9 +2,9 @@
 
 What is due is read from the database at each step. The first listing of the whole challenge comes before everything but late answers. After
 that the order is: lookups of the authors of scored submissions and of the one that is scored next, answers, the submission that is scored
-next, new facts, lookups of other authors, the whole listing, the latest submissions, the phases, deletions, the queue. Messages are only
-hints: one listing has the facts of all submissions, so known submissions are scored and answered first, and the queue gets the calls that
-are left.
+next, new facts, lookups of other authors, the whole listing, the latest submissions, the phases, deletions, the queue. Messages only
+name submissions, and one listing has the facts of all: so known submissions are scored and answered first, and the queue gets the calls
+that are left.
 
 An idle worker makes about 14 calls a minute with the default settings: 12 to the queue, 2 for the latest submissions, and three in
 ten minutes for the whole listing, the challenge and its phases. The budget keeps everything together within its limit.

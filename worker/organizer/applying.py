@@ -75,7 +75,7 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
     if "shown" in changed and rules.shown is Shown.AT_END:
         raise OrganizerError(
             f"Values of phase {codename} were already shown, so they cannot be withheld now.",
-            cure=f"Set phases.{codename}.shown: at_once.",
+            hint=f"Set phases.{codename}.shown: at_once.",
             code="config.shown_already",
         )
     plan = make_plan(session, session.phase(codename))

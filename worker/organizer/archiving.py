@@ -64,7 +64,7 @@ def write_backup(
     if archive.exists() and not replace:
         raise OrganizerError(
             f"{archive} exists already.",
-            cure="Choose another file name, or a folder, where each archive gets its own name. Or add --force to replace this one.",
+            hint="Choose another file name, or a folder, where each archive gets its own name. Or add --force to replace this one.",
             code="backup.exists",
         )
     configuration = session.configuration
@@ -72,7 +72,7 @@ def write_backup(
     if database is None:
         raise OrganizerError(
             "The state is on a database server, which this command cannot copy.",
-            cure="Back it up with pg_dump, and copy the configuration, the secret, the signing key, the label files, the id lists and the"
+            hint="Back it up with pg_dump, and copy the configuration, the secret, the signing key, the label files, the id lists and the"
             f" folder files/ in {configuration.state_dir} yourself. After pg_restore, run `neuco-worker challenge restore --dump`.",
             code="backup.server",
         )
@@ -100,7 +100,7 @@ def write_backup(
     except OSError as error:
         raise InfrastructureError(
             f"The backup {archive} could not be written: {error.strerror}.",
-            cure="Check the free space and the permissions there.",
+            hint="Check the free space and the permissions there.",
             code="backup.failed",
         ) from None
     finally:
@@ -184,7 +184,7 @@ def read_backup(archive: Path, directory: Path) -> Path:
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise OrganizerError(
-            f"{directory} is not empty.", cure="Name a new folder.", code="restore.not_empty"
+            f"{directory} is not empty.", hint="Name a new folder.", code="restore.not_empty"
         )
     try:
         with zipfile.ZipFile(archive) as source:
@@ -195,13 +195,13 @@ def read_backup(archive: Path, directory: Path) -> Path:
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError):
         raise OrganizerError(
             f"{archive} is not a backup of a challenge, or is damaged.",
-            cure=f"Use another backup. {SINCE_BACKUP}",
+            hint=f"Use another backup. {SINCE_BACKUP}",
             code="restore.damaged",
         ) from None
     except OSError as error:
         raise InfrastructureError(
             f"{archive} cannot be restored into {directory}: {error.strerror}.",
-            cure="Check both paths, their permissions and the free space in the folder. Then restore into another empty folder.",
+            hint="Check both paths, their permissions and the free space in the folder. Then restore into another empty folder.",
             code="restore.failed",
         ) from None
     for name in (SECRET_FILE, KEY_FILE):

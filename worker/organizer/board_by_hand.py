@@ -54,7 +54,7 @@ def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
         if not has_begun(tx):
             raise OrganizerError(
                 "EvalAI has not answered yet, so nothing is published: a commitment in the repository is there for good.",
-                cure="Start the worker, and check with `status` that it reaches EvalAI.",
+                hint="Start the worker, and check with `status` that it reaches EvalAI.",
                 code="leaderboard.not_begun",
             )
         generation = tx.request_publish(awaited=True)
@@ -136,7 +136,7 @@ def check_ended(session: OrganizerSession, phase: str) -> None:
     if phase in open_phases:
         raise OrganizerError(
             f"EvalAI still takes submissions to phase {phase}. After the close they would not count.",
-            cure="Set the phase's end date at EvalAI to a time in the past, and then close the board. Or add --now to close it anyway.",
+            hint="Set the phase's end date at EvalAI to a time in the past, and then close the board. Or add --now to close it anyway.",
             code="close.open_at_evalai",
         )
 
@@ -157,7 +157,7 @@ def _check_scored(tx: Transaction, phase: str, states: Collection[State]) -> Non
         raise OrganizerError(
             f"No submission to phase {phase} has been scored yet. Closing the phase now would end shown: at_end, so participants would"
             " see the mean Q of submissions that are scored later.",
-            cure="Close the phase after a submission has been scored.",
+            hint="Close the phase after a submission has been scored.",
             code="close.empty",
         )
 
@@ -191,13 +191,13 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
             if held := [row for row in open_rows if row.hold is not None]:
                 raise OrganizerError(
                     f"Submission {held[0].pk} is on hold: {held[0].hold_reason}",
-                    cure="Resolve this first, or add --now to close the phase without it.",
+                    hint="Resolve this first, or add --now to close the phase without it.",
                     code="close.held",
                 )
             if not lock.held():
                 raise InfrastructureError(
                     "No worker is running, so it is not known whether every submission to the phase has been answered.",
-                    cure="Start the worker, and then close the phase. Or add --now; submissions without an answer then do not count.",
+                    hint="Start the worker, and then close the phase. Or add --now; submissions without an answer then do not count.",
                     code="close.no_worker",
                 )
             waiting = (
@@ -263,6 +263,6 @@ def _keep(tx: Transaction, cycle: Cycle) -> None:
     if not keep_boards(tx, cycle):
         raise InfrastructureError(
             "The worker or another command changed the board at the same time.",
-            cure="Try again.",
+            hint="Try again.",
             code="board.busy",
         )

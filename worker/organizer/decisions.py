@@ -28,7 +28,7 @@ def _submission(tx: Transaction, pk: int) -> SubmissionRow:
     if row is None:
         raise OrganizerError(
             f"There is no submission {pk} here.",
-            cure="`neuco-worker submissions` lists all with their numbers.",
+            hint="`neuco-worker submissions` lists all with their numbers.",
             code="submission.unknown",
         )
     return row
@@ -110,7 +110,7 @@ def _sent_by(tx: Transaction, number: int) -> list[SubmissionRow]:
     if not rows:
         raise OrganizerError(
             f"There is no submission of a team with the number {number} here.",
-            cure="`neuco-worker submissions --json` lists all with the number of their team.",
+            hint="`neuco-worker submissions --json` lists all with the number of their team.",
             code="team.unknown",
         )
     return rows
@@ -150,7 +150,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         if row.state is State.SCORING:
             raise OrganizerError(
                 f"Submission {pk} is being scored now.",
-                cure="Wait until it has ended. `neuco-worker submissions` shows whether it is tried again.",
+                hint="Wait until it has ended. `neuco-worker submissions` shows whether it is tried again.",
                 code="submission.running",
             )
         if row.state is State.CANCELLED and row.evalai_shows is not None:
@@ -165,7 +165,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         if row.state not in ACTIVE:
             raise OrganizerError(
                 f"Submission {pk} is {row.state}, so it does not need to be scored.",
-                cure="To score it again, re-run it at EvalAI as a host. To score changed tasks, run `neuco-worker challenge apply`.",
+                hint="To score it again, re-run it at EvalAI as a host. To score changed tasks, run `neuco-worker challenge apply`.",
                 code="submission.nothing_owed",
             )
         tx.release(pk)

@@ -237,7 +237,7 @@ def _states(state: str | None) -> list[State] | None:
     except ValueError:
         raise OrganizerError(
             f"There is no submission state {state!r}.",
-            cure=f"The states are: {', '.join([*State, HELD])}.",
+            hint=f"The states are: {', '.join([*State, HELD])}.",
             code="submission.state",
         ) from None
 

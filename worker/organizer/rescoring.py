@@ -146,7 +146,7 @@ def check_files(missing: Sequence[IncompleteRow]) -> None:
     if lost:
         raise OrganizerError(
             f"The stored files of {count_of(len(lost), 'submission')} are missing ({name_some(lost)}).",
-            cure="Restore the files from a backup, re-run these submissions at EvalAI as a host, or disqualify them. Nothing was changed.",
+            hint="Restore the files from a backup, re-run these submissions at EvalAI as a host, or disqualify them. Nothing was changed.",
             code="rescore.files_gone",
         )
 
@@ -212,13 +212,13 @@ def fill_missing(
 def _unscorable(row: IncompleteRow, error: ParticipantError | OverLimit) -> OrganizerError:
     """Return the error for a submission on the board that cannot be scored on the new tasks."""
     pk = ", ".join(str(submission.pk) for submission in row.submissions[:5])
-    reason, cure = error.sentence, "Check the new tasks, or disqualify the submission. Nothing was changed."
+    reason, hint = error.sentence, "Check the new tasks, or disqualify the submission. Nothing was changed."
     if isinstance(error, OverLimit):
         limit = "deadline" if error.limit is Outcome.DEADLINE else "memory_gigabytes"
         reason = f"it takes more than submission.{limit} allows."
-        cure = "Raise the limit, or disqualify the submission. Then run the command again. It continues where it stopped."
+        hint = "Raise the limit, or disqualify the submission. Then run the command again. It continues where it stopped."
     return OrganizerError(
-        f"Submission {pk} cannot be scored on the new tasks: {reason}", cure=cure, code="rescore.unscorable"
+        f"Submission {pk} cannot be scored on the new tasks: {reason}", hint=hint, code="rescore.unscorable"
     )
 
 

@@ -39,7 +39,7 @@ def choose(
     if left_out and (named or left_out == names):
         raise OrganizerError(
             f"Still open: {', '.join(left_out)}. After the reveal, teams could train on the tasks and submit again.",
-            cure=f"Close a phase before you reveal it: neuco-worker board close --phase {left_out[0]}."
+            hint=f"Close a phase before you reveal it: neuco-worker board close --phase {left_out[0]}."
             + ("" if left_out[0] in withheld else " To reveal it anyway, add --open."),
             code="reveal.open",
         )

@@ -70,20 +70,20 @@ def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
     if len(folds) not in (1, len(phases)):
         raise OrganizerError(
             f"The numbers of folds ({len(folds)}) do not match the phases ({len(phases)}).",
-            cure="Use --folds once for all phases, or once for each phase.",
+            hint="Use --folds once for all phases, or once for each phase.",
             code="init.folds",
         )
     wrong = [name for name in phases if not CODENAME.fullmatch(name)]
     if wrong:
         raise OrganizerError(
             f"{wrong[0]!r} cannot be a phase's codename.",
-            cure="Use letters, digits, '_', '-' and '.', beginning with a letter or digit.",
+            hint="Use letters, digits, '_', '-' and '.', beginning with a letter or digit.",
             code="init.phases",
         )
     if len({name.casefold() for name in phases}) < len(phases):
         raise OrganizerError(
             "Two phases have the same codename, or codenames that differ only in case.",
-            cure="Use a different codename for each phase.",
+            hint="Use a different codename for each phase.",
             code="init.phases",
         )
     return dict(zip(phases, cycle(folds), strict=False))
@@ -158,7 +158,7 @@ def check_free(directory: Path) -> None:
     if existing:
         raise OrganizerError(
             f"{existing[0]} exists already, so nothing was written.",
-            cure="Choose another folder. Existing files are never overwritten.",
+            hint="Choose another folder. Existing files are never overwritten.",
             code="init.exists",
         )
 
@@ -194,7 +194,7 @@ def _packed(files: Mapping[str, bytes], configuration: Configuration, directory:
     if faults:
         raise OrganizerError(
             "\n  ".join(["The bundle would not work:", *faults]),
-            cure=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {shlex.quote(str(directory))}",
+            hint=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {shlex.quote(str(directory))}",
             code="bundle.invalid",
         )
     return packed

@@ -78,7 +78,7 @@ def install(source: Path, folder: Path, database: Path) -> None:
         if not place.exists():
             raise OrganizerError(
                 f"{place} was not copied.",
-                cure="The command copies only tasks/ and ids/. Copy this file by hand, or use an absolute path.",
+                hint="The command copies only tasks/ and ids/. Copy this file by hand, or use an absolute path.",
                 code="adopt.missing",
             )
 

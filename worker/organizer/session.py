@@ -68,7 +68,7 @@ class OrganizerSession:
         if codename not in phases:
             raise OrganizerError(
                 f"There is no phase {codename!r}.",
-                cure=f"The phases are: {', '.join(phases)}.",
+                hint=f"The phases are: {', '.join(phases)}.",
                 code="phase.unknown",
             )
         return phases[codename]

@@ -185,5 +185,5 @@ def _chosen(names: list[str], phase: str | None) -> str:
     raise _unsaid(sentence, f"Add --phase with one of: {', '.join(names)}.", code="validate.phase")
 
 
-def _unsaid(sentence: str, cure: str, *, code: str = "validate.challenge") -> OrganizerError:
-    return OrganizerError(sentence, cure=cure, code=code)
+def _unsaid(sentence: str, hint: str, *, code: str = "validate.challenge") -> OrganizerError:
+    return OrganizerError(sentence, hint=hint, code=code)

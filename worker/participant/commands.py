@@ -98,13 +98,13 @@ def _write(path: Path, ids: Sequence[str], columns: int) -> None:
     except FileExistsError:
         raise OrganizerError(
             f"{path} exists already.",
-            cure="Choose another file name, or remove the file.",
+            hint="Choose another file name, or remove the file.",
             code="file.exists",
         ) from None
     except OSError as error:
         raise OrganizerError(
             f"{path} cannot be written: {error.strerror}.",
-            cure="Choose another place, or check its permissions.",
+            hint="Choose another place, or check its permissions.",
             code="file.unwritable",
         ) from error
 
@@ -148,11 +148,11 @@ def validate(
         wanted = asked(ids, dim, challenge, phase)
         embeddings = _embeddings(file, wanted, max_megabytes)
     except InfrastructureError as error:
-        raise _Unchecked(error.sentence, cure=error.cure, code=error.code) from error
+        raise _Unchecked(error.sentence, hint=error.hint, code=error.code) from error
     except ModuleNotFoundError as error:
         raise OrganizerError(
             f"Reading this file needs the package {error.name}.",
-            cure=f"Install it: pip install {error.name}. Or save the file as CSV.",
+            hint=f"Install it: pip install {error.name}. Or save the file as CSV.",
             code="validate.package",
         ) from None
     except ParticipantError as error:
@@ -282,7 +282,7 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
             return 1
         raise InfrastructureError(
             f"The output of the command cannot be written: {error.strerror}.",
-            cure=FREE,
+            hint=FREE,
             code="output.unwritable",
         ) from error
     return status
@@ -293,11 +293,11 @@ def _refused(error: OSError) -> NeucoError:
     place = error.filename or "A file"
     if error.errno in UNWRITABLE:
         return InfrastructureError(
-            f"{place} cannot be written: {error.strerror}.", cure=FREE, code="file.unwritable"
+            f"{place} cannot be written: {error.strerror}.", hint=FREE, code="file.unwritable"
         )
     return OrganizerError(
         f"{place} cannot be used: {error.strerror}.",
-        cure="Check the path and its permissions, or name another place, and run the command again.",
+        hint="Check the path and its permissions, or name another place, and run the command again.",
         code="file.unusable",
     )
 
@@ -325,6 +325,6 @@ def _status(program: Callable[..., Any], arguments: list[str]) -> int:
 def report(name: str, error: NeucoError) -> int:
     """Print what ended a command, and what to do about it; return the exit status."""
     print(f"{name}: {printable_lines(error.sentence)}", file=sys.stderr)
-    if error.cure:
-        print(f"  {printable_lines(error.cure)}", file=sys.stderr)
+    if error.hint:
+        print(f"  {printable_lines(error.hint)}", file=sys.stderr)
     return error.exit_code

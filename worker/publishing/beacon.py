@@ -62,7 +62,7 @@ class FetchRound(Act[requests.Session, str]):
         hosts = ", ".join(urlsplit(server).netloc for server in servers)
         raise InfrastructureError(
             f"No server of {chain.name} returned round {number} ({hosts}).",
-            cure="The worker tries again. If a firewall blocks these servers, list others in fairness.drand_servers. Every answer is"
+            hint="The worker tries again. If a firewall blocks these servers, list others in fairness.drand_servers. Every answer is"
             " checked, so any mirror is safe.",
             code=UNREACHABLE,
         )

@@ -108,7 +108,7 @@ def unexpected(problem: Exception, where: str) -> InfrastructureError:
     )
     error = InfrastructureError(
         f"Unexpected {type(problem).__name__} in {where}.",
-        cure="The worker tries again. If this continues, report it as a bug in neuco-worker, with the log of that minute.",
+        hint="The worker tries again. If this continues, report it as a bug in neuco-worker, with the log of that minute.",
         code="unexpected",
     )
     error.__cause__ = problem
@@ -272,7 +272,7 @@ class Runner(Generic[Resource]):
         act = performance.act
         error = InfrastructureError(
             f"{act.what} did not finish within {act.time_out_s:.0f} seconds and was stopped.",
-            cure="The worker tries again. If this continues, check the network and the service that it calls.",
+            hint="The worker tries again. If this continues, check the network and the service that it calls.",
             code="act.timed_out",
         )
         ended: Ended[Resource] = Ended(act=act, error=error, given_up=True)

@@ -73,7 +73,7 @@ class OverLimit(InfrastructureError):
     def __init__(self, limit: Outcome) -> None:
         super().__init__(
             f"A child process went over its limit ({limit}).",
-            cure="Raise submission.deadline or submission.memory_gigabytes, and try again.",
+            hint="Raise submission.deadline or submission.memory_gigabytes, and try again.",
         )
         self.limit = limit
 
@@ -89,7 +89,7 @@ class Died(InfrastructureError):
         reason = f"on signal {-status}" if status < 0 else f"with exit status {status}"
         super().__init__(
             f"A child process ended {reason}.",
-            cure="Run the command again. If this continues, check the memory of this machine.",
+            hint="Run the command again. If this continues, check the memory of this machine.",
         )
         self.status = status
         self.reason = reason
@@ -101,7 +101,7 @@ def no_child(problem: OSError) -> InfrastructureError:
         return storage.full("there is no room for the folder of a submission's process")
     return InfrastructureError(
         f"A child process for a submission could not be started ({problem.strerror}).",
-        cure="The worker tries again. If this continues, check the memory, disk space and number of processes of this machine.",
+        hint="The worker tries again. If this continues, check the memory, disk space and number of processes of this machine.",
         code="child.start",
     )
 

@@ -63,7 +63,7 @@ def main() -> int:
             raise
         say(kind="error", **error_document(storage.full("the process of a submission could not write")))
     except MemoryError:
-        say(kind="error", family="memory", sentence="Out of memory.", cure="", code="memory")
+        say(kind="error", family="memory", sentence="Out of memory.", hint="", code="memory")
     gc.freeze()  # nor at the end, which takes another fifth
     return 0
 

@@ -36,7 +36,7 @@ def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int
         raise OrganizerError(
             f"submission.memory_gigabytes is {memory_gigabytes:g}, but reading a valid file of phase {phase} ({rows:,} rows,"
             f" {columns:,} columns) may need {least:.2f} GB.",
-            cure=f"Set it to {math.ceil(2 * least)} or more, because scoring needs memory too.",
+            hint=f"Set it to {math.ceil(2 * least)} or more, because scoring needs memory too.",
             code="config.memory",
         )
 
@@ -54,7 +54,7 @@ def full(sentence: str) -> InfrastructureError:
     """Return the error for a full disk; ``sentence`` says what could not be written."""
     return InfrastructureError(
         f"The disk is full: {sentence}.",
-        cure="Free some space in the file systems of the state directory and of the cache. The worker tries again.",
+        hint="Free some space in the file systems of the state directory and of the cache. The worker tries again.",
         code="disk.write",
     )
 
@@ -69,12 +69,12 @@ def fault(folder: Path) -> InfrastructureError | None:
         if is_full(problem):
             return InfrastructureError(
                 f"The disk with the state in {folder} is full. The worker cannot record anything, so it has stopped working.",
-                cure="Free some space. The worker then continues, and nothing is lost.",
+                hint="Free some space. The worker then continues, and nothing is lost.",
                 code="disk.full",
             )
         return InfrastructureError(
             f"The worker cannot write to the state directory {folder} ({problem.strerror}).",
-            cure="Check its owner and its file system. When the cause is fixed, the worker continues.",
+            hint="Check its owner and its file system. When the cause is fixed, the worker continues.",
             code="disk.unwritable",
         )
     return None

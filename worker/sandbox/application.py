@@ -166,7 +166,7 @@ class Listener:
         except OSError as problem:
             raise InfrastructureError(
                 f"The sandbox cannot listen on port {port} of {host}: {os.strerror(problem.errno or 0)}.",
-                cure="Choose another port with --port, or 0 for any free port.",
+                hint="Choose another port with --port, or 0 for any free port.",
                 code="sandbox.port_taken",
             ) from problem
         # The server duplicates this socket. If it had to open one itself, a failure would end the process.

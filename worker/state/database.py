@@ -85,13 +85,13 @@ def make_engine(url: str) -> sa.Engine:
     except ModuleNotFoundError as missing:
         raise OrganizerError(
             "The state is on PostgreSQL, but the driver psycopg is not installed.",
-            cure="Install it with `pip install neuco-worker[postgres]`.",
+            hint="Install it with `pip install neuco-worker[postgres]`.",
             code="state.driver",
         ) from missing
     except ArgumentError:
         raise OrganizerError(
             "The value of `state` is not a database URL.",
-            cure="Write postgresql+psycopg://USER@HOST/DATABASE. The password may be in ~/.pgpass.",
+            hint="Write postgresql+psycopg://USER@HOST/DATABASE. The password may be in ~/.pgpass.",
             code="state.url",
         ) from None
 
@@ -131,18 +131,18 @@ def failure(
     """
     if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
         return damaged(file, str(cause))
-    name, cure = f"The state database {file}", "Check the disk space and the permissions."
+    name, hint = f"The state database {file}", "Check the disk space and the permissions."
     if file is None:
         name = "The state database"
-        cure = "Check that the PostgreSQL server in `state` is running, that this machine can reach it, and what its log says."
-    return kind(f"{name} failed: {reason}.", cure=cure, code="state.database")
+        hint = "Check that the PostgreSQL server in `state` is running, that this machine can reach it, and what its log says."
+    return kind(f"{name} failed: {reason}.", hint=hint, code="state.database")
 
 
 def damaged(file: Path, reason: str) -> StateFailed:
     """Return the error for a database file that can no longer be trusted."""
     return StateFailed(
         f"The state database {file} is damaged ({reason}).",
-        cure="Stop the worker and restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`."
+        hint="Stop the worker and restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`."
         f" {SINCE_BACKUP} Without a backup, `sqlite3 {shlex.quote(str(file))} .recover` saves what can still be read.",
         code="state.damaged",
     )
@@ -185,7 +185,7 @@ class LeaderLock:
         except OSError as problem:
             raise InfrastructureError(
                 f"The state directory {self._path.parent} cannot be written to ({problem.strerror}).",
-                cure="Check its owner and its file system, and run the command as the user who owns the state.",
+                hint="Check its owner and its file system, and run the command as the user who owns the state.",
                 code="state.unwritable",
             ) from None
         try:
@@ -254,7 +254,7 @@ class SessionLock(LeaderLock):
         except SQLAlchemyError as error:
             raise Deposed(
                 "The database connection that makes this worker the leader was lost, so another worker may lead now.",
-                cure="Check that the database is running. When this worker is restarted, it waits until no other worker leads.",
+                hint="Check that the database is running. When this worker is restarted, it waits until no other worker leads.",
                 code="leader.lock_lost",
             ) from error
 
@@ -284,6 +284,6 @@ def refused() -> InfrastructureError:
     """Return the error for a process that did not get a lock."""
     return InfrastructureError(
         "Another worker runs on this state.",
-        cure="Stop that worker first, or wait until it ends; `neuco-worker status` shows its machine and process.",
+        hint="Stop that worker first, or wait until it ends; `neuco-worker status` shows its machine and process.",
         code="state.locked",
     )

@@ -284,7 +284,7 @@ class Notices(Tables):
         if self.document(_LEADER).get("epoch") != epoch:
             raise Deposed(
                 "Another worker leads this challenge now, so this worker has stopped.",
-                cure="Do nothing. When this worker is restarted, it waits until no other worker leads (on SQLite, it exits instead).",
+                hint="Do nothing. When this worker is restarted, it waits until no other worker leads (on SQLite, it exits instead).",
                 code="leader.deposed",
             )
 

@@ -158,7 +158,7 @@ class Store:
             if self._stopping.wait(PAUSE_S) or time.monotonic() > ends_s:
                 raise StateFailed(
                     "The state database is locked by another process.",
-                    cure="The worker tries again. If this continues, find that process and end it.",
+                    hint="The worker tries again. If this continues, find that process and end it.",
                     code="state.database",
                 )
 

@@ -72,7 +72,7 @@ def contents_in(folder: Path) -> Contents:
     if not folder.is_dir():
         raise OrganizerError(
             f"{folder} is not a folder.",
-            cure=f"Name a folder with a copy of the branch `{BRANCH}`.",
+            hint=f"Name a folder with a copy of the branch `{BRANCH}`.",
             code="verify.files",
         )
 
@@ -233,11 +233,11 @@ def only_key(keys: Iterable[str], *, name: str | None = None) -> str | None:
     if named:
         raise UnclearKey(
             f"{len(named)} keys claim this repository; name yours. Their fingerprints: {listed}.",
-            cure="Add --key with the one that the organizers have told, or --receipt with what EvalAI shows for your submission.",
+            hint="Add --key with the one that the organizers have told, or --receipt with what EvalAI shows for your submission.",
         )
     raise UnclearKey(
         f"The key that was named has signed nothing in this repository. The fingerprints of those that have: {listed}.",
-        cure="Compare them with the one that the organizers have told.",
+        hint="Compare them with the one that the organizers have told.",
     )
 
 
@@ -339,7 +339,7 @@ def _files(repository: Repository, commit: str) -> tuple[CommitFiles, tuple[str,
         if blob.size > LIMIT_BYTES:
             raise InfrastructureError(
                 f"{path} is too large to check.",
-                cure="Ask the organizers to remove this file from the branch, and run the command again.",
+                hint="Ask the organizers to remove this file from the branch, and run the command again.",
                 code="verify.too_large",
             )
     return CommitFiles(repository, own), tuple(path for path in files if path not in own)

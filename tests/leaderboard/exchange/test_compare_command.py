@@ -145,7 +145,7 @@ def test_tasks_with_other_labels_are_reported_as_unpaired(
 def test_runs_that_cannot_be_compared_are_refused(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One run, no run, a run without folds, and no common task all give exit status 2 and a cure."""
+    """One run, no run, a run without folds, and no common task all give exit status 2 and a hint."""
     ours, more = (str(next((runs / phase).glob("ours_*"))) for phase in ("labels", "more"))
     bare = tmp_path / "bare"
     (bare / "height").mkdir(parents=True)

@@ -108,7 +108,7 @@ def test_baselines_and_ghost_task() -> None:
         ('name,t\nx,"' + "1" * 200_000 + "\n", "cannot be read as CSV"),
     ],
 )
-def test_a_bad_table_is_refused_with_its_cure(text: str, words: str) -> None:
+def test_a_bad_table_is_refused_with_its_hint(text: str, words: str) -> None:
     """Every fault of a table has a sentence that names what was seen, and gives the exit status of wrong usage."""
     with pytest.raises(OrganizerError) as caught:
         read_table(text)

@@ -98,7 +98,7 @@ class Board:
             with pytest.raises(kind) as caught:
                 attempt()
             assert caught.value.code == code
-            assert caught.value.cure
+            assert caught.value.hint
             assert TOKEN not in caught.value.message
             errors.append(caught.value)
         return errors[0]

@@ -369,7 +369,7 @@ def test_a_refusal_gives_the_reason_of_git(
     sentence = error.value.sentence.replace(server.url, "SERVER")
     assert sentence.startswith(f"{place.replace('x:secret@', '')} cannot be read: ")
     assert reason in sentence
-    assert error.value.cure.startswith(hint)
+    assert error.value.hint.startswith(hint)
     assert (error.value.exit_code, "\n" in sentence, "secret" in error.value.message) == (2, False, False)
     assert not sentence.partition("read: ")[2].startswith(("fatal", "error", "warning", "git gives no"))
 

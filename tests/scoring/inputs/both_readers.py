@@ -53,7 +53,7 @@ def _outcome(data: bytes, ids: Sequence[str], dim: int, *, piece: int, fast: boo
     except Unreadable:
         verdict = ("unreadable", faults.verdict().message)
     except ParticipantError as error:
-        verdict = (error.code, error.message, error.cure)
+        verdict = (error.code, error.message, error.hint)
     return (
         *verdict,
         faults,

@@ -64,7 +64,7 @@ def test_a_label_file_is_refused_in_the_same_words(name: str, tmp_path: Path) ->
         read_label_rows(tmp_path / "t__regr.csv")
     assert caught.value.code == expected.code
     assert caught.value.sentence == f"{tmp_path / 't__regr.csv'}: {expected.sentence}"
-    assert caught.value.cure == expected.cure.replace("id, 0, 1, 2 and so on", "id and label")
+    assert caught.value.hint == expected.hint.replace("id, 0, 1, 2 and so on", "id and label")
 
 
 def frame() -> pd.DataFrame:

@@ -129,7 +129,7 @@ def test_few_columns_with_nearly_all_the_variance_are_told() -> None:
 
 
 def test_what_helps_a_rare_class_is_said() -> None:
-    """A ridge probe predicts numbers, so it is not the cure for too few epochs there; more epochs are."""
+    """A ridge probe predicts numbers, so it is not the way out of too few epochs there; more epochs are."""
     random = np.random.RandomState(0)
     matrix = random.standard_normal((600, 4))
     values = matrix @ random.standard_normal(4)

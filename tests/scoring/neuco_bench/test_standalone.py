@@ -148,7 +148,7 @@ def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
 
 
 def test_labels_that_are_names_lead_to_one_place(tmp_path: Path) -> None:
-    """The error has file and line, and a cure for challenges: a file of several classes, which only `score` knows, is no way around it."""
+    """The error has file and line, and a hint for challenges: a file of several classes, which only `score` knows, is no way around it."""
     names = ["water", "land", "ice"]
     path = write_csv(tmp_path / "t__cls.csv", ["id", "label"], zip(IDS, names * 10, strict=True))
     ((_, (finding,)),) = [check_task(path)]

@@ -88,7 +88,7 @@ def test_faults_of_a_package_are_named(tmp_path: Path, text: str, code: str, wor
 def test_labels_are_checked_for_a_challenge(
     tmp_path: Path, kind: str, labels: object, is_good: bool, words: str
 ) -> None:
-    """Labels follow the challenge's rules and ids; a type that challenges refuse is noted; names of classes have a cure."""
+    """Labels follow the challenge's rules and ids; a type that challenges refuse is noted; names of classes have a hint."""
     package = make_package(tmp_path, text=f"identifier: x\nversion: 1\ntype: {kind}\n", labels=labels)
     check, as_expected, sentence = check_task(package, IDS[1:])[1][0]
     assert (check, as_expected, words in sentence) == ("data", is_good, True)

@@ -38,7 +38,7 @@ def refusal(root: Path, name: str = "t__regr", text: str = "") -> OrganizerError
     """Return the error for a folder with one file."""
     with pytest.raises(OrganizerError) as caught:
         load_tasks(folder_of(root, **{name: text}), PUBLIC)
-    assert caught.value.cure
+    assert caught.value.hint
     return caught.value
 
 
@@ -232,4 +232,4 @@ def test_faulty_id_lists_are_refused(data: bytes, code: str, words: str, tmp_pat
         read_ids(tmp_path / "ids")
     assert caught.value.code == code
     assert words in caught.value.message
-    assert caught.value.cure
+    assert caught.value.hint

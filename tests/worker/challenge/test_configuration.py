@@ -74,22 +74,22 @@ def test_a_fault_has_its_line_value_and_what_is_allowed(
 
 
 @pytest.mark.parametrize(
-    ("content", "words", "cure"),
+    ("content", "words", "hint"),
     [
         (VALID.replace("queue: q", "queue: gr\xfcn").encode("latin1"), "is not UTF-8 text, first on line 5", "iconv -f latin1"),
         (b"\xef\xbb\xbf\n", "is empty", "Restore it from a backup"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_text_or_empty_has_its_own_cure(
-    tmp_path: Path, content: bytes, words: str, cure: str
+def test_a_file_that_is_no_text_or_empty_has_its_own_hint(
+    tmp_path: Path, content: bytes, words: str, hint: str
 ) -> None:
-    """The cure is another one than for a file that is missing; a task package says the same."""
+    """The hint is another one than for a file that is missing; a task package says the same."""
     (tmp_path / "challenge.yaml").write_bytes(content)
     (tmp_path / "task.yaml").write_bytes(content)
     with pytest.raises(OrganizerError) as error:
         load(tmp_path / "challenge.yaml")
     assert words in error.value.sentence
-    assert cure in error.value.cure
+    assert hint in error.value.hint
     with pytest.raises(OrganizerError, match=words):
         read_package(tmp_path)
 

@@ -174,7 +174,7 @@ def test_another_secret_is_refused_until_a_rescore_applies_it(harness: Harness, 
     with pytest.raises(OrganizerError) as error:
         worker.reload()
     assert error.value.code == "secret.changed"
-    assert "Restore the old secret" in error.value.cure
+    assert "Restore the old secret" in error.value.hint
     harness.rescore()
     pk = harness.submit("B", embeddings(2))
     worker.drive()

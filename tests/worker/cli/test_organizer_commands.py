@@ -193,7 +193,7 @@ def test_a_retry_ends_the_wait_of_one_submission(
 
 
 def test_a_test_alert(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is sent as the worker sends its own; a webhook that is missing or refuses is reported with a cure."""
+    """It is sent as the worker sends its own; a webhook that is missing or refuses is reported with a hint."""
     assert "alerts.webhook is not set" in printed(harness, capsys, "doctor", "--alert", status=2)
     hook = Hook()
     try:

@@ -174,7 +174,7 @@ def test_an_alert_that_the_runbook_does_not_explain_cannot_be_raised(worker: Ste
             tx.raise_alert("key", "nothing.of_ours", "It happened.", now=worker.clock.now())
         tx.report(
             "key",
-            InfrastructureError("It failed.", cure="Wait.", code="nothing.of_ours"),
+            InfrastructureError("It failed.", hint="Wait.", code="nothing.of_ours"),
             now=worker.clock.now(),
         )
         assert [alert.code for alert in tx.alerts()] == ["unexpected"]

@@ -41,7 +41,7 @@ def on_hold(harness: Harness) -> int:
 
 def failing(worker: StepWorker, *after_s: float) -> None:
     """Report that the state fails, at some moments of one failure."""
-    error = InfrastructureError("The state database failed: locked.", cure="Wait.", code="state.database")
+    error = InfrastructureError("The state database failed: locked.", hint="Wait.", code="state.database")
     begun = worker.clock.now()
     for seconds in after_s:
         worker.daemon.failed(error, begun + timedelta(seconds=seconds))

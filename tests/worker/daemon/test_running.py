@@ -278,7 +278,7 @@ BAD_INPUTS = {
 
 
 @pytest.mark.parametrize("name", BAD_INPUTS)
-def test_bad_input_gets_a_sentence_with_a_cure(live: Harness, name: str) -> None:
+def test_bad_input_gets_a_sentence_with_a_hint(live: Harness, name: str) -> None:
     """The documented exit code, what is wrong, how to fix it, and no traceback."""
     spoil, code, word = BAD_INPUTS[name]
     spoil(live)
@@ -305,7 +305,7 @@ def test_bad_input_gets_a_sentence_with_a_cure(live: Harness, name: str) -> None
 def test_the_final_error_in_the_journal_is_one_json_object(
     live: Harness, command: str, name: str, code: str
 ) -> None:
-    """An error that ends a service, at its start or later, is a line like all others, with code, sentence and cure."""
+    """An error that ends a service, at its start or later, is a line like all others, with code, sentence and hint."""
     BAD_INPUTS[name][0](live)
     journal = live.folder / "daemon.log"
     journal.touch()
@@ -314,7 +314,7 @@ def test_the_final_error_in_the_journal_is_one_json_object(
     lines = [json.loads(line) for line in live.log.splitlines()]
     assert (lines[-1]["event_key"], lines[-1]["level"]) == (code, "critical")
     assert lines[-1]["event"].endswith(".")
-    assert lines[-1]["cure"].endswith(".")
+    assert lines[-1]["hint"].endswith(".")
 
 
 def test_a_terminal_within_a_desktop_gets_words(live: Harness) -> None:
@@ -334,7 +334,7 @@ def test_no_other_key_signs_for_a_challenge(live: Harness) -> None:
 
 
 def test_a_lost_secret_is_restored_or_replaced(live: Harness) -> None:
-    """The cure says that it cannot be made again, and what follows from another one."""
+    """The hint says that it cannot be made again, and what follows from another one."""
     (live.folder / "challenge.secret").unlink()
     told = " ".join(live.once().stderr.split())
     assert "restore it from the backup" in told

@@ -200,11 +200,11 @@ def test_refused_tokens_say_why(
     options: dict[str, Any],
     words: str,
 ) -> None:
-    """Expired, replaced, wrong, unknown and removed tokens are distinguished; each has a cure."""
+    """Expired, replaced, wrong, unknown and removed tokens are distinguished; each has a hint."""
     client = connect(token=token(sandbox), **options)
     with pytest.raises(TokenRefused, match=words) as problem:
         client.receive()
-    assert (problem.value.code, bool(problem.value.cure)) == ("evalai.token_refused", True)
+    assert (problem.value.code, bool(problem.value.hint)) == ("evalai.token_refused", True)
 
 
 def test_missing_permission_differs_from_a_bad_token(

@@ -53,7 +53,7 @@ def test_a_memory_limit_that_no_good_file_fits_into_is_refused(harness: Harness)
     harness.configure({"submission": {"memory_gigabytes": 0.1}})
     with pytest.raises(OrganizerError, match=r"valid file of phase dev .* may need 0\.25 GB") as refused:
         read_phases(load(harness.path))
-    assert refused.value.cure.startswith("Set it to 1 or ")
+    assert refused.value.hint.startswith("Set it to 1 or ")
     harness.configure({"submission": {"memory_gigabytes": 0.3}})
     assert set(read_phases(load(harness.path))) >= {"dev"}
 

@@ -135,7 +135,7 @@ def test_every_failure_has_a_type(
 
 
 def test_a_folder_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
-    """A disk error is an infrastructure error with a cure, not a bare OSError."""
+    """A disk error is an infrastructure error with a hint, not a bare OSError."""
     target = tmp_path / "missing" / "file"
     with pytest.raises(InfrastructureError) as problem:
         download(store.url, target, max_bytes=1 << 20, allowed_hosts=[store.host], timeout_s=LIMIT_S)

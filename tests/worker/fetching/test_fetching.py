@@ -69,7 +69,7 @@ def test_a_dispute_that_is_noticed_during_a_download_goes_on(harness: Harness) -
         with worker.store.write() as tx:
             fetching.intent(tx, now)
             dispute = OrganizerError(
-                "Its author is not in its team.", cure="Ask.", code="facts.author_not_in_team"
+                "Its author is not in its team.", hint="Ask.", code="facts.author_not_in_team"
             )
             hold(tx, worker.row(pk), dispute, now=now)
             fetching.outcome(tx, {"sha256": "a" * 64}, now)

@@ -85,7 +85,7 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
     (outcome,) = report.outcomes
     findings = [finding for finding in outcome.findings if finding.level in FINDINGS]
     assert outcome.level is level, outcome.findings
-    assert all(finding.sentence.endswith((".", "?")) and finding.cure for finding in findings)
+    assert all(finding.sentence.endswith((".", "?")) and finding.hint for finding in findings)
     assert "check itself failed" not in str(findings)
     assert SECRET_LABEL not in json.dumps(report.to_json())
 
@@ -148,7 +148,7 @@ def test_before_the_opening_no_phase_is_public_and_after_it_each_must_be(challen
     assert problems(challenge.examine("evalai.launch")) == {}
     challenge.ahead = timedelta(days=2)
     (finding,) = challenge.look("evalai.launch").at(Level.FAIL)[0].findings
-    assert ("only from hosts" in finding.sentence, f"{opens:%Y-%m-%d}" in finding.cure) == (True, True)
+    assert ("only from hosts" in finding.sentence, f"{opens:%Y-%m-%d}" in finding.hint) == (True, True)
     challenge.ahead = timedelta()
     challenge.evalai.set_phase("dev", is_public=True)
     (sentence,) = problems(challenge.look("evalai.launch"))["evalai.launch"]
@@ -289,7 +289,7 @@ def test_a_healthy_challenge_has_no_finding_and_is_not_changed(challenge: Faulty
 def test_the_command_shows_failures_first_and_ends_with_1(
     challenge: FaultyChallenge, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Faults come first with their cures, each counted; then each group has a line, and what was examined is named."""
+    """Faults come first with their hints, each counted; then each group has a line, and what was examined is named."""
     (challenge.folder / "dev.txt").write_text("\n".join(public_ids("dev")[::-1]))
     (challenge.folder / "eval.txt").write_text("\n".join(public_ids("eval")[::-1]))
     FAULTS["evalai.launch"][1](challenge)
@@ -332,7 +332,7 @@ def test_advice_about_epochs_is_one_number_for_all_phases(challenge: FaultyChall
     (outcome,) = challenge.examine("labels.steps").outcomes
     (finding,) = outcome.findings
     found = re.search(
-        r"scoring.epochs to (\d+) .*drop gamma in phase dev, .*; (\d+) epochs are enough", finding.cure
+        r"scoring.epochs to (\d+) .*drop gamma in phase dev, .*; (\d+) epochs are enough", finding.hint
     )
     assert found is not None, finding
     most, others = map(int, found.groups())
@@ -364,7 +364,7 @@ def test_all_placeholders_are_one_problem(challenge: FaultyChallenge) -> None:
         " evalai.challenge, evalai.queue."
     )
     for words in ("your own label files", "your own repository", "Upload bundle.zip"):
-        assert words in finding.cure
+        assert words in finding.hint
     rows = [("img_nowhere", "1"), *label_rows("eval")["alpha__regr.csv"]]
     challenge.labels("eval", "alpha__regr.csv", rows)
     (finding,) = challenge.look("labels.files").outcomes[0].findings
@@ -431,7 +431,7 @@ def test_warnings_alone_end_with_0_and_json_is_one_document(
     assert document["counts"] == {"ok": len(CHECKS) - 1, "skipped": 0, "warn": 1, "fail": 0}
     (warned,) = [check for check in document["checks"] if check["result"] == "warn"]
     assert warned["id"] == "configuration.phases"
-    assert warned["findings"][0]["cure"]
+    assert warned["findings"][0]["hint"]
     entries = len(challenge.evalai.journal)
     assert guarded([*command, "--offline", "--all"]) == 0
     assert len(challenge.evalai.journal) == entries

@@ -49,7 +49,7 @@ def test_an_edited_phase_keeps_its_record(harness: Harness, worker: StepWorker) 
     assert worker.alerts() == set()
     [difference] = differing()
     assert "its tasks or their labels, scoring.epsilon changed" in difference["sentence"]
-    assert "challenge apply" in difference["cure"]
+    assert "challenge apply" in difference["hint"]
     assert "early" not in json.dumps(difference)
     harness.rescore()
     with worker.store.read() as tx:

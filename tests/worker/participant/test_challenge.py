@@ -125,7 +125,7 @@ def test_unusable_published_files_are_reported(
     with pytest.raises(OrganizerError) as error:
         asked(None, None, str(public), phase)
     assert error.value.sentence.startswith(words)
-    assert error.value.cure
+    assert error.value.hint
     assert error.value.exit_code == 2
 
 

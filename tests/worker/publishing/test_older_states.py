@@ -127,11 +127,11 @@ def test_a_commitment_that_no_backup_has_cannot_be_taken_over(begun: Harness) ->
     with closing(begun.store()) as store, store.write() as tx:
         ours, key = attestation_files(tx), KEY
     listed = ours[commitments.PATH].decode()
-    for restored_, cure in ((False, published.RESTORE), (True, published.NEWER)):
+    for restored_, hint in ((False, published.RESTORE), (True, published.NEWER)):
         public = [{commitments.PATH: forged_commitment(listed, key)}]
         with pytest.raises(published.StateIsBehind) as stopped:
             published.check_state(public, ours, key=key.public, restored=restored_)
-        assert stopped.value.cure == cure
+        assert stopped.value.hint == hint
         public = [{commitments.PATH: forged_commitment(listed, Signer(b"7" * 32))}]
         published.check_state(public, ours, key=key.public, restored=restored_)
 

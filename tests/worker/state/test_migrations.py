@@ -48,6 +48,6 @@ def test_a_database_of_another_format_is_refused_and_left_alone(
     with pytest.raises(OrganizerError) as refused:
         Store(url)
     assert refused.value.code == "state.format"
-    assert "Install the version" in refused.value.cure
+    assert "Install the version" in refused.value.hint
     assert rows(database, "facts") == [("a", "1")]
     assert sa.inspect(database).get_table_names() == tables

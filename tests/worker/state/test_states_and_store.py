@@ -201,17 +201,17 @@ def noise_in(whole: bytes) -> bytes:
 def test_a_damaged_database_is_named_with_what_to_do(
     harness: Harness, damage: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Every command that opens it names the file, the damage and the cure; no backup is made of it."""
+    """Every command that opens it names the file, the damage and the hint; no backup is made of it."""
     harness.store().close()
     place = harness.state / "worker.db"
     place.write_bytes(damage(place.read_bytes()))
     archive = tmp_path / "damaged.tar.gz"
     for command in (["status"], ["submissions"], ["challenge", "backup", str(archive)]):
         assert guarded([*command, "--config", str(harness.path)]) == 1
-        sentence, cure = capsys.readouterr().err.splitlines()
+        sentence, hint = capsys.readouterr().err.splitlines()
         assert sentence.startswith(f"neuco-worker: The state database {place} is damaged (")
-        assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in cure
-        assert f"sqlite3 {place} .recover" in cure
+        assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in hint
+        assert f"sqlite3 {place} .recover" in hint
     assert not archive.exists()
     examined = examine(harness.path, clock=lambda: NOW, only=["machine.state"])
     (finding,) = examined.outcomes[-1].findings
@@ -265,9 +265,9 @@ def test_a_success_says_one_rounded_number_twice(q_mean: float, decimals: int) -
 
 
 @given(st.text(max_size=5000), st.text(max_size=5000))
-def test_a_failure_says_at_most_two_thousand_characters(sentence: str, cure: str) -> None:
+def test_a_failure_says_at_most_two_thousand_characters(sentence: str, hint: str) -> None:
     """EvalAI shows stderr as it is."""
-    answer = answers.failed(ParticipantError(sentence or "x", cure=cure))
+    answer = answers.failed(ParticipantError(sentence or "x", hint=hint))
     assert len(answer.stderr) <= 2000
     assert answer.stdout == ""
     assert answer.value is None

@@ -1,4 +1,4 @@
-"""The doctor: every check that is possible before the launch, each with its result and cure.
+"""The doctor: every check that is possible before the launch, each with its result and hint.
 
 It changes nothing outside: it receives nothing from the queue, pushes nothing and posts nothing. Label values are never shown. Names of
 hidden tasks are, because only the organizer reads them.
@@ -95,7 +95,7 @@ def _attempt(read: Callable[..., T], *arguments: object) -> T | Exception:
 
 
 def _findings(check: Check[Any], subject: object, reported: dict[str, str]) -> list[Finding]:
-    """Return what a check finds, with its cure where the finding has none; an error that another check has reported is not repeated."""
+    """Return what a check finds, with its hint where the finding has none; an error that another check has reported is not repeated."""
     findings: list[Finding] = []
     errors: Sequence[Any] = ()
     try:
@@ -109,15 +109,15 @@ def _findings(check: Check[Any], subject: object, reported: dict[str, str]) -> l
     except NeucoError as error:
         errors = [error]
     except Exception as defect:  # noqa: BLE001 - a defect in one check must not hide what the others find
-        cure = "This is a bug in neuco-worker. Report it, with the check's name and your configuration without its secrets."
-        findings.append(fail(f"This check itself failed ({type(defect).__name__}).", cure))
+        hint = "This is a bug in neuco-worker. Report it, with the check's name and your configuration without its secrets."
+        findings.append(fail(f"This check itself failed ({type(defect).__name__}).", hint))
     for problem in errors:
         reporter = reported.setdefault(problem.sentence, check.id)
         findings.append(
-            fail(problem.sentence, problem.cure) if reporter == check.id else skipped(f"{reporter} failed.")
+            fail(problem.sentence, problem.hint) if reporter == check.id else skipped(f"{reporter} failed.")
         )
     return [
-        replace(finding, cure=check.cure) if finding.level in PROBLEMS and not finding.cure else finding
+        replace(finding, hint=check.hint) if finding.level in PROBLEMS and not finding.hint else finding
         for finding in findings
     ]
 

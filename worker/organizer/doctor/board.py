@@ -90,7 +90,7 @@ def foreign(repository: Repository) -> Iterator[Finding]:
         known = tx and (last_commit(tx, configuration) or tx.fact(REPLACES_FOREIGN) == place(configuration))
     if not known and repository.in_our_places:
         error = ForeignFiles(repository.in_our_places)
-        yield fail(error.sentence, error.cure)
+        yield fail(error.sentence, error.hint)
 
 
 def _connect(address: SplitResult) -> None:

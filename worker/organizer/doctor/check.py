@@ -31,15 +31,15 @@ def worst(levels: Iterable[Level]) -> Level:
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence of a check, with a cure.
+    """One sentence of a check, with a hint.
 
     Attributes:
-        cure: What to do; if empty, the check's.
+        hint: What to do; if empty, the check's.
     """
 
     level: Level
     sentence: str
-    cure: str = ""
+    hint: str = ""
 
 
 fail = partial(Finding, Level.FAIL)
@@ -60,14 +60,14 @@ class Check(Generic[T]):
         id: Stable key, ``group.name``.
         question: What it answers; yes if nothing is wrong.
         ask: Yields what it finds. A :class:`scoring.errors.NeucoError` that it raises is a finding that must be fixed.
-        cure: What to do about its findings, unless they say it themselves.
+        hint: What to do about its findings, unless they say it themselves.
         remote: Whether it contacts another machine.
     """
 
     id: str
     question: str
     ask: Callable[[T], Iterable[Finding]]
-    cure: str = ""
+    hint: str = ""
     remote: bool = False
 
     @property

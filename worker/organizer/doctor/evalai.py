@@ -207,13 +207,13 @@ def _begins(phases: Iterable[Told], phase: Told, opens: datetime | None, now: da
         return
     for start in later:
         sentence = f"EvalAI accepts no submissions to {phase.name} yet, which begins on {start:{MINUTE}} UTC."
-        cure = "Leave it if that is intended. Hosts cannot send a baseline to it either, and the approval needs one in every phase."
-        yield note(f"{sentence} {cure}") if is_open else warn(sentence, cure)
+        hint = "Leave it if that is intended. Hosts cannot send a baseline to it either, and the approval needs one in every phase."
+        yield note(f"{sentence} {hint}") if is_open else warn(sentence, hint)
     if not (public or later or early):
         sentence = f"EvalAI accepts submissions to {phase.name} only from hosts, because it is not public (is_public)."
         if opens is None:
-            cure = "Make it public on EvalAI on the day on which it opens for participants, and enter that day as `opens`."
-            yield note(f"{sentence} {cure}") if is_open else warn(sentence, cure)
+            hint = "Make it public on EvalAI on the day on which it opens for participants, and enter that day as `opens`."
+            yield note(f"{sentence} {hint}") if is_open else warn(sentence, hint)
         else:
             yield fail(sentence, f"Make it public on EvalAI: by `opens`, it opened on {opens:{MINUTE}} UTC.")
 
@@ -254,7 +254,7 @@ def phases(evalai: EvalAI) -> Iterator[Finding]:
     configured = evalai.configuration.phases
     listed = {phase.pk: codename for codename, phase in evalai.phases.items()}
     yield from (
-        fail(fault.sentence, fault.cure)
+        fail(fault.sentence, fault.hint)
         for fault in (
             *phase_faults(evalai.configuration, listed),
             *split_faults(evalai.configuration, listed, evalai.splits),

@@ -183,10 +183,10 @@ def recorded(challenge: Challenge) -> Iterator[Finding]:
             try:
                 open_phase(tx, codename, secret)
             except NeucoError as error:
-                yield fail(error.sentence, error.cure)
+                yield fail(error.sentence, error.hint)
                 continue
             for difference in differences(tx, challenge.configuration, codename, secret):
-                yield warn(difference.sentence, difference.cure)
+                yield warn(difference.sentence, difference.hint)
 
 
 def _tracked(path: Path) -> bool:

@@ -167,7 +167,7 @@ class EvalAI:
         except Rejected as error:
             raise OrganizerError(
                 error.sentence,
-                cure="The challenge is probably disabled. Ask EvalAI's administrators.",
+                hint="The challenge is probably disabled. Ask EvalAI's administrators.",
                 code=error.code,
             ) from error
 
@@ -273,7 +273,7 @@ def ask_evalai(challenge: Challenge) -> EvalAI:
     if remote.pk != evalai.challenge:
         raise OrganizerError(
             f"The queue {evalai.queue} belongs to challenge {remote.pk}, not to {evalai.challenge}.",
-            cure="Correct evalai.challenge or evalai.queue.",
+            hint="Correct evalai.challenge or evalai.queue.",
             code="evalai.queue",
         )
     return EvalAI(local=challenge, remote=remote, noted=seen, client=client)
@@ -286,7 +286,7 @@ def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> Remote
     except NotFound as error:
         raise OrganizerError(
             f"EvalAI has no challenge with the queue {queue}.",
-            cure="Copy evalai.queue from the challenge's Manage tab on EvalAI, where it appears after the bundle is uploaded.",
+            hint="Copy evalai.queue from the challenge's Manage tab on EvalAI, where it appears after the bundle is uploaded.",
             code="evalai.queue",
         ) from error
     except Unreachable as error:
@@ -297,7 +297,7 @@ def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> Remote
             raise error from None
         raise OrganizerError(
             f"{error.sentence} EvalAI answers all other requests, so two challenges probably share the queue {queue}.",
-            cure="Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
+            hint="Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
             code="evalai.queue",
         ) from error
 
@@ -335,13 +335,13 @@ def check_git() -> None:
         output = subprocess.check_output(["git", "--version"], text=True, timeout=GIT_S)
     except (OSError, subprocess.SubprocessError) as error:
         raise OrganizerError(
-            "git is not installed.", cure="Install it: sudo apt-get install git", code="git.missing"
+            "git is not installed.", hint="Install it: sudo apt-get install git", code="git.missing"
         ) from error
     version = tuple(map(int, re.findall(r"\d+", output)[:2]))
     if version < GIT_NEEDED:
         needed = "{}.{}".format(*GIT_NEEDED)
         raise OrganizerError(
             f"{output.strip()} is too old; {needed} or newer is needed.",
-            cure=f"Upgrade git to {needed} or newer. If your distribution has no newer version, use git's own package archive.",
+            hint=f"Upgrade git to {needed} or newer. If your distribution has no newer version, use git's own package archive.",
             code="git.old",
         )

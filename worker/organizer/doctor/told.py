@@ -63,20 +63,20 @@ class Setting:
         key: EvalAI's name of it.
         bad: The wrong value.
         sentence: What follows, a format whose argument is the thing.
-        cure: What to do.
+        hint: What to do.
         level: How bad it is.
     """
 
     key: str
     bad: bool
     sentence: str
-    cure: str
+    hint: str
     level: Level = Level.WARN
 
     def compare(self, thing: Told) -> Iterator[Finding]:
         """Yield a finding if the switch is wrong."""
         if thing.flag(self.key) is self.bad:
-            yield Finding(self.level, self.sentence.format(thing), self.cure)
+            yield Finding(self.level, self.sentence.format(thing), self.hint)
 
 
 def each(comparisons: Iterable[Iterator[Finding]]) -> Iterator[Finding]:

@@ -88,14 +88,14 @@ def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tupl
         if codename not in phases:
             raise OrganizerError(
                 f"{text!r} does not begin with a phase.",
-                cure=f"Write PHASE=FILE. The phases are: {', '.join(phases)}.",
+                hint=f"Write PHASE=FILE. The phases are: {', '.join(phases)}.",
                 code="rehearse.submission",
             )
         try:
             content = Path(name).read_bytes()
         except OSError as error:
             raise OrganizerError(
-                f"{name} cannot be read ({error.strerror}).", cure="Name a file.", code="rehearse.submission"
+                f"{name} cannot be read ({error.strerror}).", hint="Name a file.", code="rehearse.submission"
             ) from error
         earlier, file = entries.get(codename, ()), Path(name).name
         team = f"{OWN} {len(earlier) + 1}" if earlier else OWN

@@ -127,7 +127,7 @@ def play(
                 if process.poll() is not None:
                     raise InfrastructureError(
                         f"The worker exited with status {process.returncode}. {folder.last_words()}",
-                        cure="Correct what the last lines of its log name, and run the command with a new folder.",
+                        hint="Correct what the last lines of its log name, and run the command with a new folder.",
                         code="rehearse.worker",
                     )
 
@@ -141,7 +141,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         return
     if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise OrganizerError(
-            f"{keep} exists and is not an empty folder.", cure="Name a new folder.", code="rehearse.keep"
+            f"{keep} exists and is not an empty folder.", hint="Name a new folder.", code="rehearse.keep"
         )
     with removed_if_refused(keep):
         keep.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         try:
             yield keep.resolve()
         except NeucoError as error:
-            error.cure = f"{error.cure} What was made so far is in {keep}.".strip()
+            error.hint = f"{error.hint} What was made so far is in {keep}.".strip()
             raise
 
 
@@ -199,7 +199,7 @@ def _drain(
             if time.monotonic() - answered_at > patience_s and not ended:
                 raise InfrastructureError(
                     f"There was no progress for {patience_s:.0f} seconds.",
-                    cure=f"Look for the cause in the last lines of the worker's log: {folder.last_words()}",
+                    hint=f"Look for the cause in the last lines of the worker's log: {folder.last_words()}",
                     code="rehearse.stuck",
                 )
     return int(process.returncode)

@@ -58,7 +58,7 @@ def _revision(connection: sa.Connection) -> str | None:
 def _unknown(format_: str) -> OrganizerError:
     return OrganizerError(
         f"This version of neuco-worker cannot read the state database: its tables have {format_}, not {HEAD}.",
-        cure="Install the version of neuco-worker that wrote it, or restore a backup that was made with this version.",
+        hint="Install the version of neuco-worker that wrote it, or restore a backup that was made with this version.",
         code="state.format",
     )
 

@@ -34,9 +34,9 @@ USER 10001
 RUN neuco-worker compile
 WORKDIR /challenge
 VOLUME ["/challenge", "/var/cache/neuco"]
-# `status` works without `healthz`, and exits with 0 whatever it shows. Below the disk reserve, only downloads stop.
+# The answer of `/healthz`, for which challenge.yaml needs healthz: 127.0.0.1:9464; the main loop cannot hang unnoticed.
 HEALTHCHECK --interval=60s --timeout=20s --start-period=60s --retries=3 \
-    CMD ["sh", "-c", "neuco-worker status --config /challenge/challenge.yaml --json | python -c \"import json, sys; problem = json.load(sys.stdin)['problem']; sys.exit(problem is not None and problem['code'] != 'disk.reserve')\""]
+    CMD ["python", "-c", "from http.client import HTTPConnection as C; c = C('127.0.0.1', 9464, timeout=10); c.request('GET', '/healthz'); exit(c.getresponse().status != 200)"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["tini", "--", "neuco-worker"]
 CMD ["run", "--config", "/challenge/challenge.yaml"]

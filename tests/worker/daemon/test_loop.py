@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
+import re
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +20,7 @@ import requests
 
 from tests.waiting import LIMIT_S
 from tests.worker.harness.gate import Gate
-from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
+from tests.worker.harness.harness import NEW, ROOT, Harness, StepWorker, embeddings
 from worker.daemon.health import SILENT_FOR, Health, HealthServer, _Handler
 from worker.daemon.run import LONGEST_WAIT_S, repeat, step
 from worker.daemon.schedule import Schedule
@@ -118,10 +123,10 @@ def test_a_defect_in_a_step_is_logged_and_the_next_step_tries_again(
 
 
 @contextmanager
-def served(worker: StepWorker) -> Iterator[int]:
+def served(worker: StepWorker, *, silent: timedelta = timedelta()) -> Iterator[int]:
     """Serve a worker's health inside the block, on the port that is yielded; the caller may be slow."""
     now = utc_now()
-    report = Health(worker.daemon, Watchdog(now), lambda: now)
+    report = Health(worker.daemon, Watchdog(now - silent), lambda: now)
     with pytest.MonkeyPatch.context() as patch, closing(HealthServer("127.0.0.1:0", report)) as server:
         patch.setattr(_Handler, "timeout", LIMIT_S)
         yield server.server_port
@@ -154,3 +159,21 @@ def test_a_worker_with_a_refused_token_is_not_healthy(harness: Harness, worker: 
     (harness.folder / "token").write_text(fresh)
     worker.drive(lambda: not worker.alerts())
     assert answered() == (200, None)
+
+
+def test_a_container_is_healthy_as_long_as_the_loop_runs(worker: StepWorker) -> None:
+    """The image's health check asks the worker: one that hangs, or that has ended, is not healthy."""
+    check = (ROOT / "Dockerfile").read_text().partition("\nHEALTHCHECK ")[2]
+    command = json.loads(re.findall(r"^ +CMD (\[.*\])$", check, re.MULTILINE)[0])
+    assert "9464" in command[-1]
+
+    def healthy(port: int) -> bool:
+        words = [sys.executable, *(word.replace("9464", str(port)) for word in command[1:])]
+        return subprocess.run(words, check=False, capture_output=True).returncode == 0
+
+    worker.drive()
+    with served(worker) as port:
+        assert healthy(port)
+    assert not healthy(port)
+    with served(worker, silent=2 * SILENT_FOR) as port:
+        assert not healthy(port)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 IdsOption = Annotated[
     Path | None,
     typer.Option(
+        "--ids",  # a name that equals metavar but for its case would become --IDS with Typer 0.27
         help="The phase's public id list, one per line.",
         metavar="IDS",
         show_default=False,

@@ -210,13 +210,13 @@ def without_credentials(text: str) -> str:
 
 
 def unreadable(name: str, message: str) -> OrganizerError:
-    """Return the error for git's message when it could not read a repository."""
+    """Return the error for git's message when it could not use a repository."""
     lines = (line.strip() for line in without_credentials(message).splitlines())
     reasons = [line for line in lines if line and not _BESIDE_THE_REASON.match(line)]
     reason = min(reasons, key=lambda line: not line.startswith("fatal: "), default="git gives no reason")
     hints = (hint for pattern, hint in _HINTS if re.search(pattern, message, re.IGNORECASE))
     return OrganizerError(
-        f"{name} cannot be read: {_PREFIX.sub('', reason).rstrip('.')}.",
+        f"git cannot use {name}: {_PREFIX.sub('', reason).rstrip('.')}.",
         hint=next(hints, "Name a git URL, a clone, or a folder with the published files."),
         code="repository.unreadable",
     )

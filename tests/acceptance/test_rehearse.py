@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,11 +66,11 @@ def challenge(tmp_path: Path) -> Path:
     return path
 
 
-def rehearse(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def rehearse(path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run ``neuco-worker rehearse``."""
     return subprocess.run(
         [sys.executable, "-m", "worker.cli", "rehearse", "--config", str(path), *arguments],
-        env=clean_environment(),
+        env=clean_environment(**variables),
         cwd=ROOT,
         text=True,
         capture_output=True,
@@ -216,6 +218,20 @@ def test_the_last_line_says_whether_the_files_are_better_than_random(
     """An organizer who mixed up labels must not read as the last thing that all is well."""
     show_rehearsal(Console(soft_wrap=True), report(GOOD, OWN, board=("P", "A"), group=group))
     assert verdict in capsys.readouterr().out.strip().splitlines()[-1]
+
+
+def test_a_failing_git_is_not_a_bug_of_ours(challenge: Path, tmp_path: Path) -> None:
+    """Its own reason is shown, although it had something to make and not to read."""
+    failing = tmp_path / "failing"
+    failing.mkdir()
+    (failing / "git").write_text(
+        f'#!/bin/sh\ncase "$*" in *init*) echo "fatal: no room" >&2; exit 128;; esac\nexec {shutil.which("git")} "$@"\n'
+    )
+    (failing / "git").chmod(0o755)
+    refused = rehearse(challenge, PATH=f"{failing}:{os.environ['PATH']}")
+    assert refused.returncode == 2
+    assert "neuco-worker: git cannot use " in refused.stderr
+    assert ": no room.\n" in refused.stderr
 
 
 @pytest.mark.slow

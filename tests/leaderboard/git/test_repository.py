@@ -367,11 +367,11 @@ def test_a_refusal_gives_the_reason_of_git(
     with serve(board.parent, TOKEN) as server, pytest.raises(OrganizerError) as error:
         read(place.replace("SERVER", server.url))
     sentence = error.value.sentence.replace(server.url, "SERVER")
-    assert sentence.startswith(f"{place.replace('x:secret@', '')} cannot be read: ")
+    assert sentence.startswith(f"git cannot use {place.replace('x:secret@', '')}: ")
     assert reason in sentence
     assert error.value.hint.startswith(hint)
     assert (error.value.exit_code, "\n" in sentence, "secret" in error.value.message) == (2, False, False)
-    assert not sentence.partition("read: ")[2].startswith(("fatal", "error", "warning", "git gives no"))
+    assert not sentence.rpartition(": ")[2].startswith(("fatal", "error", "warning", "git gives no"))
 
 
 def test_a_git_that_ends_while_objects_are_read_says_why(
@@ -388,7 +388,7 @@ def test_a_git_that_ends_while_objects_are_read_says_why(
     )
     (failing / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{failing}:{before}")
-    with pytest.raises(OrganizerError, match=r"cannot be read: out of memory\. Free some space or memory"):
+    with pytest.raises(OrganizerError, match=r": out of memory\. Free some space or memory"):
         repository.content(tip)
     monkeypatch.setenv("PATH", before)
     assert repository.content(tip).startswith(b"tree ")

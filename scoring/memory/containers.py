@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scoring.errors import WrongType, WrongValue
+from scoring.errors import NeucoError, WrongType, WrongValue
 
 Plain: TypeAlias = pd.DataFrame | pd.Series | Mapping[Any, Any] | NDArray[Any]
 LARGEST_DENSE = 4 << 30  # bytes of float32, of a sparse matrix that is made dense
@@ -46,28 +46,24 @@ def plain(value: Any, name: str) -> Plain:
     if isinstance(value, (pd.DataFrame, pd.Series)):
         return value
     if is_dictionary(value):
-        return value
+        return {key: _scalar(item) for key, item in value.items()}
     if isinstance(value, pd.api.extensions.ExtensionArray | pd.Index):
         return pd.Series(np.asarray(value) if isinstance(value, pd.MultiIndex) else value)
-    if isinstance(value, np.ndarray):
-        return _native(value, name)
-    if getattr(value, "ndim", 0) > 2 and hasattr(value, "__array__") and not hasattr(value, "detach"):
-        return np.asarray(value)  # its shape is refused later
-    for convert in (_tensor, _dense, _table):
-        converted = convert(value, name)
-        if converted is not None:
+    if isinstance(value, (np.ndarray, memoryview)):
+        return _native(np.asanyarray(value), name)
+    try:
+        if (converted := _of_library(value, name)) is not None:
             return converted
+    except (NeucoError, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001 - whatever another library raises
+        raise _unknown(value, name) from None
     if isinstance(value, (set, frozenset)):
         raise WrongType(
             f"The {name} are a set, which has no order.",
             hint="Give a list or a dictionary.",
             code="score.type",
         )
-    if hasattr(value, "__array__"):
-        try:
-            return _native(np.asarray(value), name)
-        except Exception:  # noqa: BLE001 - whatever another library raises
-            raise _unknown(value, name) from None
     if (
         isinstance(value, Iterable)
         and not isinstance(value, (bytes, bytearray))
@@ -77,9 +73,20 @@ def plain(value: Any, name: str) -> Plain:
     raise _unknown(value, name)
 
 
+def _of_library(value: Any, name: str) -> Plain | None:
+    """Return what another library made; None if it is of Python."""
+    if getattr(value, "ndim", 0) > 2 and hasattr(value, "__array__") and not hasattr(value, "detach"):
+        return np.asarray(value)  # its shape is refused later
+    for convert in (_tensor, _dense, _table):
+        if (converted := convert(value, name)) is not None:
+            return converted
+    return _native(np.asarray(value), name) if hasattr(value, "__array__") else None
+
+
 def _unknown(value: Any, name: str) -> WrongType:
     kind = type(value)
-    lazy = next((way for way in ("collect", "compute", "toPandas") if hasattr(value, way)), "")
+    ways = () if hasattr(value, "to_pandas") else ("collect", "compute", "toPandas")
+    lazy = next((way for way in ways if hasattr(value, way)), "")
     return WrongType(
         f"The {name} are of the type {kind.__module__}.{kind.__qualname__}, which cannot be read.",
         hint=f"Give what its method {lazy}() returns." if lazy else FORMS,
@@ -88,14 +95,17 @@ def _unknown(value: Any, name: str) -> WrongType:
 
 
 def _native(array: NDArray[Any], name: str) -> Plain:
+    if array.dtype.names:
+        columns = {column: _native(array[column], name) for column in array.dtype.names}
+        return pd.DataFrame(
+            {column: part if np.ndim(part) == 1 else [*part] for column, part in columns.items()}
+        )
     if isinstance(array, np.ma.MaskedArray):
         lacks = np.ma.getmaskarray(array)
         array = array.data
         if lacks.any():
             array = array.astype(object)
             array[lacks] = None
-    if array.dtype.names:
-        return pd.DataFrame({column: _native(array[column], name) for column in array.dtype.names})
     array = np.asarray(array)  # not np.matrix, which stays two-dimensional
     if array.dtype.kind == "V":
         if array.dtype.type.__module__.startswith("numpy"):
@@ -188,8 +198,17 @@ def _sequence(items: list[Any], name: str) -> Plain:
 def _objects(items: list[Any]) -> NDArray[Any]:
     """Return an array that keeps numbers and texts apart, which numpy would make texts, and lists as they are."""
     array = np.empty(len(items), dtype=object)
-    array[:] = items
+    array[:] = [_scalar(item) for item in items]
     return array
+
+
+def _scalar(value: Any) -> Any:
+    """Return a scalar of torch or pyarrow as Python's; anything else as it is."""
+    if hasattr(value, "as_py"):
+        return value.as_py()
+    if getattr(value, "ndim", 1) or isinstance(value, np.generic):
+        return value
+    return value[()] if isinstance(value, np.ndarray) else value.item()
 
 
 def _values(length: int | None) -> str:

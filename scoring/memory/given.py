@@ -215,6 +215,8 @@ def _holds_vectors(column: pd.Series[Any]) -> bool:
 
 def _content(column: pd.Series[Any]) -> str:
     kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind == "mixed" and all(isinstance(value, Mapping) for value in column.dropna()):
+        return "structs"
     return {"string": "text", "datetime64": "dates", "categorical": "categories", "empty": "nothing"}.get(
         kind, kind
     )

@@ -68,11 +68,11 @@ def decide(name: str, values: Any, declared: TaskType | None = None) -> tuple[Ki
         WrongType: If labels are dates, or of several kinds.
         WrongValue: If they do not fit the declared type, or are nearly as many classes as samples.
     """
-    if np.ndim(values) > 1 and values.shape[1] != 1:
+    if isinstance(values, np.ndarray) and values.ndim > 1 and values.size == len(values):
+        values = values.ravel()
+    if np.ndim(values) > 1 and values.shape[1:] != (1,):
         return _indicators(name, values, declared)
-    column = pd.Series(
-        np.asarray(values)[:, 0] if isinstance(values, np.ndarray) and values.ndim == 2 else _column(values)
-    )
+    column = pd.Series(_column(values))
     labeled = ~column.isna().to_numpy(dtype=bool)
     given = column[labeled].reset_index(drop=True).infer_objects()
     if not len(given):
@@ -88,7 +88,7 @@ def decide(name: str, values: Any, declared: TaskType | None = None) -> tuple[Ki
         isinstance(value, (list, tuple, set, frozenset, np.ndarray)) for value in given
     ):
         return _sets(name, given, declared), labeled
-    if kind in REFUSED:
+    if kind in REFUSED and (kind != "mixed" or len(set(map(type, given))) > 1):
         raise _refused(name, REFUSED[kind])
     if kind in NUMBERS and declared not in {TaskType.MULTICLASS, TaskType.MULTILABEL}:
         decided = _numbers(name, given, kind, declared)
@@ -188,7 +188,7 @@ def _check_words(name: str, words: list[str], kind: str, declared: TaskType | No
         raise WrongValue(
             f"The labels of the task {name} would be {len(distinct)} classes for {count_of(len(words), 'sample')}:"
             f" {name_some(sorted(distinct), NAMES_SHOWN)}.",
-            hint="They are numbers, written as text: convert them with labels.astype(float)." if are_texts
+            hint="They are numbers: convert them with labels.astype(float)." if are_texts
             else f"Name it {name}__regr for a regression." if are_numbers
             else "If they are ids, leave them out or name the column id; if they are classes, merge the rare ones.",
             code="score.too_many_classes",

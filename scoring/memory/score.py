@@ -189,9 +189,10 @@ def _settings(
             code="score.argument",
         )
     model = probe_class(probe).parameters
-    values = {
-        name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()
-    }
+    values, options = (
+        {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        for given in (params, options)
+    )
     for name in values.keys() - model.model_fields.keys():
         known = [*(score.__kwdefaults__ or {}), *model.model_fields]
         near = [PYTHON_NAMES[name]] if name in PYTHON_NAMES else get_close_matches(name, known, n=1)

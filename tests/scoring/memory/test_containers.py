@@ -57,12 +57,39 @@ class Unhelpful:
         raise ModuleNotFoundError("pyarrow")
 
 
+class Dataset(Unhelpful):
+    """A table of several axes, as of xarray, which could also be lazy."""
+
+    compute = Unhelpful.to_pandas
+
+
+class Device:
+    """A tensor whose values cannot be copied, as of torch's device ``meta``."""
+
+    def detach(self) -> Device:
+        """Return itself."""
+        return self
+
+    def cpu(self) -> Device:
+        """Fail as torch does."""
+        raise NotImplementedError("no data")
+
+    numpy = cpu
+
+
 class Lazy:
     """A table that is not computed yet."""
 
     def collect(self) -> WithPandas:
         """Compute it."""
         return WithPandas()
+
+
+def structured(masked: bool = False) -> Any:
+    """Return a structured array with ids and vectors."""
+    array = np.zeros(ROWS, [("id", "U4"), ("embedding", "f4", (DIM,))])
+    array["id"], array["embedding"] = IDS, MATRIX
+    return np.ma.array(array) if masked else array
 
 
 def torch_tensor(values: Any) -> Any:
@@ -83,6 +110,8 @@ WITH_IDS: dict[str, Callable[[], Any]] = {
     "polars": lambda: pytest.importorskip("polars").from_arrow(TABLE),
     "xarray": lambda: xarray_table(MATRIX),
     "records": lambda: TABLE.to_pylist(),
+    "structured": structured,
+    "masked and structured": lambda: structured(masked=True),
     "lists of arrow": lambda: pyarrow.table({"id": IDS, "embedding": MATRIX.tolist()}),
     "a series of vectors": lambda: pd.Series([*MATRIX], index=IDS),
     "a dictionary of tensors": lambda: {key: torch_tensor(row) for key, row in zip(IDS, MATRIX, strict=True)},
@@ -98,6 +127,7 @@ WITHOUT: dict[str, Callable[[], Any]] = {
     "objects": lambda: MATRIX.astype(object),
     "half": lambda: MATRIX.astype(np.float16),
     "bfloat16": lambda: MATRIX.astype(pytest.importorskip("ml_dtypes").bfloat16),
+    "memory": lambda: memoryview(MATRIX),
     "columns first": lambda: np.asfortranarray(MATRIX),
     "record array": lambda: np.rec.fromarrays([*MATRIX.T], names=[f"e{number}" for number in range(DIM)]),
     "generator": lambda: (row for row in MATRIX),
@@ -122,7 +152,12 @@ def test_a_table_of_any_library_keeps_its_ids(form: str) -> None:
 @pytest.mark.parametrize("form", WITHOUT)
 def test_an_array_of_any_library_is_read_by_position(form: str) -> None:
     """Labels in the same order are learned."""
-    for labels in (LABELS, (value for value in LABELS), torch_tensor(LABELS[:, None])):
+    for labels in (
+        LABELS,
+        (value for value in LABELS),
+        torch_tensor(LABELS[:, None]),
+        [*torch_tensor(LABELS)],
+    ):
         result = ridge(WITHOUT[form](), labels)
         assert (result.report.embedding_dim, result.to_frame()["score"].min() > 0.9) == (DIM, True)
 
@@ -170,6 +205,13 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a type": (np.ndarray, TypeError, "cannot be read"),
     "an open file": (io.BytesIO(), TypeError, "the path of a file"),
     "an incomplete library": (Unhelpful(), TypeError, "Unhelpful, which cannot be read"),
+    "several axes": (Dataset(), TypeError, "Dataset, which cannot be read. Give a numpy array"),
+    "a tensor without values": (Device(), TypeError, "Device, which cannot be read"),
+    "structs": (
+        [{"id": key, "embedding": {"a": 1, "b": 2}} for key in IDS],
+        TypeError,
+        r"'embedding' \(structs\)",
+    ),
     "lazy": (Lazy(), TypeError, r"its method collect\(\)"),
     "two levels": (
         pd.DataFrame(MATRIX, columns=pd.MultiIndex.from_product([["a", "b"], [0, 1, 2]])),
@@ -215,7 +257,9 @@ def test_wrong_arguments_are_named_as_the_caller_wrote_them(
     options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     """Numbers of numpy are numbers; everything else is refused before anything is read."""
-    scoring.score(MATRIX, LABELS, "ridge", folds=np.int64(2), seed=np.uint8(1), progress=False)
+    scoring.score(
+        MATRIX, LABELS, "ridge", folds=np.int64(2), seed=np.uint8(1), progress=False, enable_plots=np.False_
+    )
     with pytest.raises(error, match=message):
         scoring.score(MATRIX, LABELS, **{"probe": "ridge", "folds": 2, "progress": False, **options})
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 from scipy import sparse
 
@@ -31,6 +33,9 @@ KINDS: dict[str, tuple[Any, str]] = {
     "floats": (VALUES, "regr"),
     "big-endian": (VALUES.astype(">f4"), "regr"),
     "a column": (VALUES[:, None], "regr"),
+    "a column with more axes": (VALUES[:, None, None], "regr"),
+    "arrow's scalars": ([*pyarrow.array(VALUES)], "regr"),
+    "arrays without axes": ([np.array(value) for value in VALUES], "regr"),
     "a list of columns": ([[value] for value in VALUES], "regr"),
     "numbers as objects": (VALUES.astype(object), "regr"),
     "decimals": ([Decimal(str(value)) for value in VALUES], "regr"),
@@ -73,7 +78,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "periods": (pd.period_range("2026", periods=ROWS), TypeError, "dates or times"),
     "complex numbers": (VALUES + 1j, TypeError, "complex"),
     "numbers and texts": ([1, "a"] * (ROWS // 2), TypeError, "of several kinds"),
-    "other objects": ([object()] * ROWS, TypeError, "of several kinds"),
+    "other objects": ([object()] * ROWS, TypeError, "of the type object"),
+    "fractions": ([Fraction(value) for value in VALUES], TypeError, "of the type Fraction"),
     "ids": ([f"p_{number}" for number in range(ROWS)], ValueError, "60 classes for 60 samples.*they are ids"),
     "numbers as texts": ([str(value) for value in VALUES], ValueError, r"labels\.astype\(float\)"),
     "an empty text": (np.array(["", "a", "b"])[THREE], ValueError, "empty texts.*by None"),

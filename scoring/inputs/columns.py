@@ -14,14 +14,16 @@ NUMBER_NAME = re.compile(r"[0-9]+\Z")
 LOOKS_LIKE_VALUE = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\Z")
 FACTS = frozenset(
     {
+        "...1",
+        "__index_level_0__",
         "class",
         "country",
         "date",
         "datetime",
         "day",
-        "elevation",
         "fold",
         "geometry",
+        "idx",
         "index",
         "label",
         "labels",
@@ -33,6 +35,7 @@ FACTS = frozenset(
         "long",
         "longitude",
         "month",
+        "row",
         "row_names",
         "rownames",
         "season",
@@ -49,12 +52,17 @@ FACTS = frozenset(
 """Names of columns that say something about a sample, and so are no dimension of its embedding."""
 FACT_WORDS = frozenset(
     {
+        "altitude",
         "bbox",
         "cloud",
         "clouds",
+        "cloudy",
         "crs",
         "date",
         "datetime",
+        "doy",
+        "easting",
+        "elevation",
         "epsg",
         "filename",
         "geo",
@@ -66,7 +74,9 @@ FACT_WORDS = frozenset(
         "lng",
         "lon",
         "longitude",
+        "northing",
         "split",
+        "srid",
         "timestamp",
         "unnamed",
         "url",

@@ -98,7 +98,10 @@ def _native(array: NDArray[Any], name: str) -> Plain:
     if array.dtype.names:
         columns = {column: _native(array[column], name) for column in array.dtype.names}
         return pd.DataFrame(
-            {column: part if np.ndim(part) == 1 else [*part] for column, part in columns.items()}
+            {
+                column: part if getattr(part, "ndim", 1) == 1 else [*np.asarray(part)]
+                for column, part in columns.items()
+            }
         )
     if isinstance(array, np.ma.MaskedArray):
         lacks = np.ma.getmaskarray(array)

@@ -30,6 +30,9 @@ from scoring.training_length import TrainingLength, training_length
 
 SEED = 42  # NeuCo-Bench's
 DOMINANT = 0.99  # a share of the variance
+FEWEST_OTHERS = (
+    5  # samples outside the largest class; with fewer, a column could have the same classes by chance
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -213,22 +216,30 @@ def _columns_of_labels(
         column for column, name in enumerate(embeddings.names) if name.casefold() == task.name.casefold()
     ]
     pairs = [(rows[identifier], place) for place, identifier in enumerate(task.ids) if identifier in rows]
-    if task.labels.ndim != 1 or len(pairs) < MINIMUM_ROWS:
+    if len(pairs) < MINIMUM_ROWS:
         return named
     index, places = np.array(pairs).T
-    values = task.labels[places]
-    if task.classes:
-        if not all(name.isdecimal() for name in task.classes):
-            return named
-        values = np.array([float(name) for name in task.classes])[values]
-    values = narrow(values)
-    first = embeddings.matrix[index[:MINIMUM_ROWS]] == values[:MINIMUM_ROWS, None]
-    equal = [
+    labels = task.labels[places].reshape(len(places), -1)
+    some = slice(None, None, len(places) // MINIMUM_ROWS)  # the first may be of one class
+    equal = {
         int(column)
-        for column in np.flatnonzero(first.all(axis=0))
-        if np.array_equal(embeddings.matrix[index, column], values)
-    ]
+        for values in labels.T
+        if task.kind is TaskType.REGRESSION
+        or len(values) - np.unique(values, return_counts=True)[1].max() >= FEWEST_OTHERS
+        for column in np.flatnonzero(_equal(embeddings.matrix[index[some]], values[some], task.kind))
+        if _equal(embeddings.matrix[index, column, None], values, task.kind).all()
+    }
     return sorted({*named, *equal})
+
+
+def _equal(columns: NDArray[np.float32], labels: NDArray[Any], kind: TaskType) -> NDArray[np.bool_]:
+    """Return which columns have the labels; those of classes may be coded by any numbers."""
+    if kind is TaskType.REGRESSION:
+        return np.asarray((columns == narrow(labels)[:, None]).all(axis=0))
+    _, first, classes = np.unique(labels, return_index=True, return_inverse=True)
+    codes = columns[first]
+    is_distinct = (np.diff(np.sort(codes, axis=0), axis=0) != 0).all(axis=0)
+    return np.asarray(is_distinct & (codes[classes] == columns).all(axis=0))
 
 
 def score_run(
@@ -356,8 +367,9 @@ def _large_enough(
 
 
 def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
-    """Warn of few columns that hold nearly all the variance, because one mean and one deviation scale all of them."""
+    """Warn if few columns, or their means, hold nearly all the variance, because one mean and one deviation scale all of them."""
     used = np.flatnonzero(embeddings.matrix.any(axis=0))
+    scaling = "As in NeuCo-Bench, one mean and one standard deviation scale all values, so"
     squares = column_squares(embeddings.matrix, scale.mean)[used]
     order = np.argsort(-squares, kind="stable")
     shares = np.cumsum(squares[order]) / max(squares.sum(), np.finfo(np.float64).tiny)
@@ -366,8 +378,13 @@ def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
         names = [embeddings.dimension(int(used[place])) for place in order[:few]]
         yield (
             f"{count_of(few, 'column')} of {len(used):,} {'holds' if few == 1 else 'hold'} {shares[few - 1]:.2%} of the variance of the"
-            f" embeddings: {name_some(names, 3)}. As in NeuCo-Bench, one mean and one standard deviation scale all values, so the others"
-            " hardly count. Standardize each column before scoring."
+            f" embeddings: {name_some(names, 3)}. {scaling} the others hardly count. Standardize each column before scoring."
+        )
+    means = embeddings.matrix.mean(axis=0, dtype=np.float64)[used] - scale.mean
+    if len(embeddings.matrix) * (means**2).sum() > DOMINANT * squares.sum():
+        yield (
+            f"The columns have means that are much farther apart than the values in a column. {scaling} differences between samples hardly"
+            " count. Standardize each column before scoring."
         )
 
 

@@ -29,6 +29,15 @@ NAMES = (
         "epsg_code",
         ".geo",
     ),
+    *(
+        "__index_level_0__",
+        "...1",
+        "row",
+        "CLOUDY_PIXEL_PERCENTAGE",
+        "sun_elevation",
+        "centre_easting",
+        "doy",
+    ),
     *("system:index", "year", "years", "acquisition_date", "center_lat", "utm_zone", "split", "bbox", ""),
 )
 """As in tables of pandas, R, Earth Engine and Major TOM."""
@@ -75,8 +84,9 @@ def test_a_column_that_counts_the_rows_is_refused(numbers: Any, tmp_path: Path) 
         ridge(MATRIX, pd.DataFrame({"a": range(ROWS), "height": LABELS}))
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_labels_inside_the_embeddings_are_refused() -> None:
-    """By value or by name; in an array, which has no names, a note tells it."""
+    """By value, in any coding of classes, or by name; in an array, which has no names, a note tells it."""
     with pytest.raises(ValueError, match='column "a" of the embeddings has the labels of the task height'):
         ridge(FRAME.assign(a=LABELS), {"height": LABELS})
     with pytest.raises(ValueError, match='column "Height" of the embeddings'):
@@ -84,6 +94,17 @@ def test_the_labels_inside_the_embeddings_are_refused() -> None:
     classes = np.random.RandomState(1).permutation(ROWS) % 3
     with pytest.raises(ValueError, match='column "a" of the embeddings has the labels of the task land'):
         ridge(FRAME.assign(a=classes), {"land__multiclass": classes})
+    names = np.array(["forest", "water", "city"])[classes]
+    several = np.random.RandomState(2).permutation(ROWS)[:, None] % [2, 3, 5] == 0
+    for column, task in (
+        (7 - 2 * classes, {"land": names}),
+        (LABELS <= 0, {"land": LABELS > 0}),
+        (several[:, 1], {"land": several}),
+    ):
+        with pytest.raises(ValueError, match='column "a" of the embeddings has the labels of the task land'):
+            ridge(FRAME.assign(a=column), task)
+    once = FRAME.assign(a=np.arange(ROWS) == 7)
+    assert ridge(once, {"height": LABELS, "rare": np.arange(ROWS) == 7}).report.embedding_dim == 5
     result = ridge(np.column_stack([MATRIX, LABELS]))
     assert result.notes == ("The column 4 of the embeddings has the labels of the task label.",)
     assert "Note: The column 4" in repr(result)
@@ -124,6 +145,10 @@ def test_few_columns_with_nearly_all_the_variance_are_told() -> None:
         ridge(MATRIX * scale)
     with pytest.warns(UserWarning, match='column "emb_1"'):
         ridge(FRAME * scale)
+    for shift in (np.array([1e4, 0, 0, 0]), np.arange(4) * 100):
+        with pytest.warns(UserWarning, match="The columns have means that are much farther apart"):
+            ridge(MATRIX + shift)
+    assert ridge(MATRIX + 100).report.warnings == ()
     assert ridge(MATRIX * scale, standardize_embeddings=False).report.warnings == ()
     assert ridge(MATRIX * np.array([1, 3, 1, 1])).report.warnings == ()
 

@@ -30,9 +30,10 @@ SIGNATURES: tuple[tuple[str, str, int, tuple[bytes, ...]], ...] = (
     (TABLE, "Avro", 0, (b"Obj\1",)),
     (TABLE, "an SQLite database", 0, (b"SQLite format 3",)),
     (TABLE, "an old Office document", 0, (b"\xd0\xcf\x11\xe0",)),
-    (TABLE, "an R object", 0, (b"RDX2\n", b"RDX3\n", b"X\n\0\0")),
+    (TABLE, "an R object", 0, (b"RDA2\n", b"RDA3\n", b"A\n2\n", b"A\n3\n", b"RDX2\n", b"RDX3\n", b"X\n\0\0")),
     (TABLE, "a Stata file", 0, (b"<stata_dta>",)),
-    (TABLE, "an SPSS file", 0, (b"$FL2",)),
+    (TABLE, "an SPSS file", 0, (b"$FL2", b"$FL3")),
+    (TABLE, "a SAS file", 0, (b"\0" * 12 + b"\xc2\xea\x81\x60", b"HEADER RECORD*******")),
     (TABLE, "FlatGeobuf", 0, (b"fgb\3",)),
     (ARRAYS, "a single NumPy array without ids", 0, (b"\x93NUMPY",)),
     (ARRAYS, "HDF5 or netCDF 4", 0, (b"\x89HDF",)),
@@ -42,9 +43,20 @@ SIGNATURES: tuple[tuple[str, str, int, tuple[bytes, ...]], ...] = (
         ARRAYS,
         "a pickle",
         0,
-        (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5", b"(dp0\n", b"(lp0\n", b"ccopy_reg\n", b"}q\0", b"]q\0"),
+        (
+            b"\x80\2",
+            b"\x80\3",
+            b"\x80\4",
+            b"\x80\5",
+            b"(dp0\n",
+            b"(lp0\n",
+            b"ccopy_reg\n",
+            b"cnumpy",
+            b"}q\0",
+            b"]q\0",
+        ),
     ),
-    (ARRAYS, "a MATLAB file", 0, (b"MATLAB 5.0",)),
+    (ARRAYS, "a MATLAB file", 0, (b"MATLAB 5.0", b"MATLAB 7.3")),
     (ARRAYS, "GRIB", 0, (b"GRIB",)),
     (ARRAYS, "FITS", 0, (b"SIMPLE  =",)),
     (ARRAYS, "LMDB", 16, (b"\xde\xc0\xef\xbe",)),
@@ -57,7 +69,8 @@ SIGNATURES: tuple[tuple[str, str, int, tuple[bytes, ...]], ...] = (
 """Fault, kind, and the bytes that a file of this kind has at a position."""
 SHAPES = (
     (TABLE, "ORC", re.compile(rb"ORC[^ -~\t\r]")),
-    (TABLE, "a DuckDB database", re.compile(rb".{8}DUCK.\0{7}", re.DOTALL)),
+    (TABLE, "a DuckDB database", re.compile(rb".{8}DUCK.{2}\0{6}", re.DOTALL)),
+    (TABLE, "a Stata file", re.compile(rb"[\x69-\x73][\x01\x02]\x01\0")),
     (ARRAYS, "safetensors", re.compile(rb".{4}\0{4}\{\s*\"", re.DOTALL)),
     (ARRAYS, "TFRecord", re.compile(rb".{3}\0{5}.{4}\n", re.DOTALL)),
 )
@@ -84,8 +97,8 @@ POINTERS = {
 }
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 JSON = re.compile(rb"\s*[\[{]\s*[\"\[{\]}\d-]")
-XML = re.compile(rb"\s*<\?xml\b")
-HTML = re.compile(rb"\s*<[!?A-Za-z]")
+MARKUP = re.compile(rb"\s*<[!?A-Za-z]")
+HTML = re.compile(rb"<(!doctype html|html|head|body|title|table|div|p|script|center|h\d)\b", re.IGNORECASE)
 TEXT = bytes([*b"\0\t\n\f\r", *range(32, 127), *range(128, 256)])  # NUL has a message of its own
 MOST_CONTROLS = 0.02  # share of control characters in a text; random bytes have 0.1
 
@@ -212,9 +225,7 @@ def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:
         raise faults.fatal("file.utf16")
     if has_zeros or len(text.translate(None, TEXT)) > MOST_CONTROLS * len(text):
         raise faults.fatal("file.kind", "it is binary data, and may be damaged")
-    if XML.match(text) and b"<html" not in text:
-        raise faults.fatal("file.kind", "it is XML")
-    if HTML.match(text):
-        raise faults.fatal("file.html")
+    if MARKUP.match(text):
+        raise faults.fatal("file.html") if HTML.search(text) else faults.fatal("file.kind", "it is XML")
     if JSON.match(text):
         raise faults.fatal("file.json")

@@ -262,6 +262,13 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "tensorflow records": (b"\x3c\0\0\0\0\0\0\0abcd\n" + b"\x3a" * 60, "file.arrays", "it is TFRecord"),
     "duckdb": (b"\1\2\3\4\5\6\7\x08DUCK\x40" + b"\0" * 99, "file.table", "it is a DuckDB database"),
+    "duckdb of another version": (
+        b"\1\2\3\4\5\6\7\x08DUCK\xe7\3" + b"\0" * 99,
+        "file.table",
+        "a DuckDB database",
+    ),
+    "stata": (b"r\2\1\0\6\0\x0c\0\0\0" + b"\0" * 99, "file.table", "it is a Stata file"),
+    "picture in xml": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "file.kind", "it is XML"),
     "orc": (b"ORC\n\x0b\n\3\0\0", "file.table", "it is ORC"),
     "xml": (b'<?xml version="1.0"?>\n<kml/>', "file.kind", "it is XML"),
     "web page in xml": (b'<?xml version="1.0"?>\n<!DOCTYPE html>\n<html/>', "file.html", "a web page"),

@@ -146,12 +146,22 @@ def read_labels(
     groups = tuple(row.group for row in labeled if row.group)
     warnings = []
     if missing := len(rows) - len(labeled):
+        words = sorted({row.label for row in rows} - {"", *texts})
+        meaning = (
+            f"; {name_some(words, 3)} {'counts' if len(words) == 1 else 'count'} as missing" if words else ""
+        )
         warnings.append(
-            f"{name}: {count_of(missing, 'row without a label was', 'rows without a label were')} left out."
+            f"{name}: {count_of(missing, 'row without a label was', 'rows without a label were')} left out{meaning}."
         )
     if repeated := len(ids) - len(set(ids)):
         warnings.append(
             f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
+        )
+    if not labeled:
+        raise OrganizerError(
+            f"{path} has no labels.",
+            hint="Write a row for each sample, or remove the file.",
+            code="standalone.no_labels",
         )
     if not kind.has_columns:
         _check_numbers(path, labeled)
@@ -176,6 +186,12 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
             f"The task {task} has fewer than two classes.",
             hint="Add samples of another class, or remove the file.",
             code="standalone.one_class",
+        )
+    if kind is TaskType.MULTICLASS and 2 * len(classes) >= len(texts):
+        raise OrganizerError(
+            f"The labels of the task {task} would be {len(classes)} classes for {count_of(len(texts), 'sample')}.",
+            hint=f"Name the file {task}__regr.csv if it is a regression; else merge the rare classes.",
+            code="standalone.too_many_classes",
         )
     labels = indicators(sets, classes)
     return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes

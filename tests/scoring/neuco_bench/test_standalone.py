@@ -141,7 +141,11 @@ def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "t__regr.csv", ["id", "label"], [["a", 1], ["b", ""], ["c", 2], ["d", "NA"]])
     task, warnings = read_labels(path, "t", "regr")
     assert task.ids == ("a", "c")
-    assert warnings == ("t: 2 rows without a label were left out.",)
+    assert warnings == ("t: 2 rows without a label were left out; NA counts as missing.",)
+    for rows in ([], [["a", ""]]):
+        write_csv(path, ["id", "label"], rows)
+        with pytest.raises(OrganizerError, match=r"t__regr\.csv has no labels"):
+            read_labels(path, "t", "regr")
     write_csv(path, ["id", "label"], [["a", 1], ["b", "high"], ["c", 2]])
     with pytest.raises(OrganizerError, match="high"):
         read_labels(path, "t", "regr")
@@ -195,6 +199,13 @@ def test_classes_are_sorted_by_their_numbers_however_long_these_are(tmp_path: Pa
     settings = parse_settings({"k_folds": 2, "probe_type": "ridge"})
     material = read_material(embeddings, read_annotations(path), settings)
     assert score_run(material, settings).tasks[0].data.classes == task.classes
+
+
+def test_as_many_classes_as_half_of_the_samples_are_refused(tmp_path: Path) -> None:
+    """They are numbers or ids, as in memory."""
+    path = write_csv(tmp_path / "t__multiclass.csv", ["id", "label"], [[name, name[-1]] for name in IDS[:20]])
+    with pytest.raises(OrganizerError, match=r"10 classes for 20 samples\. Name the file t__regr\.csv if"):
+        read_labels(path, "t", "multiclass")
 
 
 def test_the_type_of_a_task_follows_from_its_name(tmp_path: Path) -> None:

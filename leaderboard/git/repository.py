@@ -170,6 +170,10 @@ class Repository:
         """Return path and content of all regular files in a commit."""
         return objects.read_files(self.run("ls-tree", "-r", "-z", "-l", "--full-tree", commit))
 
+    def paths(self, commit: str) -> tuple[str, ...]:
+        """Return the paths of everything in a commit, also of links and submodules."""
+        return objects.read_paths(self.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit))
+
     def commits(self, tip: str) -> list[str]:
         """Return the names of all commits up to a tip, oldest first."""
         return self.run("rev-list", "--reverse", "--topo-order", tip).decode().split()

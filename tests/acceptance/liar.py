@@ -429,6 +429,12 @@ class Git:
         """Return a file's content."""
         return (self.folder / path).read_bytes()
 
+    def blob(self, commit: str, path: str) -> bytes | None:
+        """Return a file's content in a commit; None if it is not there."""
+        command = ["git", "-C", str(self.folder), "cat-file", "blob", f"{commit}:{path}"]
+        done = subprocess.run(command, check=False, env=clean_environment(), capture_output=True)
+        return done.stdout if done.returncode == 0 else None
+
     @contextmanager
     def checked(self) -> Iterator[PublicRepository]:
         """Open the repository as a verifier does."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +26,15 @@ from tests.acceptance.fair_challenge import (
     with_file,
     with_reveal,
 )
+from tests.acceptance.liar import Git
+from tests.worker.harness.commits import sign_head
 from worker.challenge import signing
 from worker.challenge.signing import Signer
 from worker.fairness import commitments, events, receipts
 from worker.fairness.documents import digest
 from worker.fairness.manifests import commitment_of
 from worker.verify import Status, make_report, receipt_verdicts, verdicts
-from worker.verify.commits import HISTORY
+from worker.verify.commits import HISTORY, is_own
 from worker.verify.public import PublicRepository, read_folder
 from worker.verify.recompute import published_verdicts
 
@@ -294,3 +297,57 @@ def test_a_board_that_the_reveal_does_not_open_is_found(fair: Fair) -> None:
     """Every push opens what is new, so there is no board from after the reveal."""
     repository = changed(read_folder(fair.public), REVEAL, to("boards", value=lambda boards: boards[:-1]))
     assert "dev: boards" in lies(repository)
+
+
+@pytest.fixture
+def clone(ended: Fair, tmp_path: Path) -> Git:
+    """A fresh clone, in which the organizers commit."""
+    return Git(tmp_path / "clone", ended.signer, clone_of=ended.board)
+
+
+def test_an_earlier_version_of_a_file_and_one_of_another_phase_are_found(ended: Fair, clone: Git) -> None:
+    """Only the place of the published contents may be an earlier one, because the contents are known by their hashes."""
+    public = read_folder(ended.public)
+    first, *_, last = clone.git("rev-list", "HEAD~1").split()
+    versions = [(path, clone.blob(name, path)) for name in (first, last) for path in public.files]
+    versions += [(path, public.files.get(path.replace("dev", "eval", 1))) for path in public.files]
+    for path, content in versions:
+        if content not in (None, public.files[path]) and path != FILES:
+            assert contradictions(with_file(public, path, content))[0], path
+
+
+def a_link(clone: Git, path: str) -> None:
+    """Add a symbolic link."""
+    place = clone.folder / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to("README.md")
+    clone.git("add", path)
+
+
+def a_submodule(clone: Git, path: str) -> None:
+    """Add a submodule."""
+    clone.git("update-index", "--add", "--cacheinfo", f"160000,{clone.git('rev-parse', 'HEAD')},{path}")
+
+
+def a_file(clone: Git, path: str) -> None:
+    """Add a file."""
+    name = clone.git("hash-object", "-w", "README.md")
+    clone.git("update-index", "--add", "--cacheinfo", f"100755,{name},{path}")
+
+
+@pytest.mark.parametrize("kind", [a_file, a_link, a_submodule])
+def test_whatever_else_is_signed_is_named(clone: Git, kind: Callable[[Git, str], None]) -> None:
+    """In the worker's folders it is a contradiction; elsewhere, the report says whether visitors may see it."""
+    for path in ("leaderboard/x.json", "ids/x", "reveal/dev/x", "reveal/x", "404.html", "CNAME", "notes/other"):
+        clone.git("reset", "-q", "--hard", "origin/main")
+        kind(clone, path)
+        clone.git("commit", "-qm", "mine")
+        sign_head(clone.folder, clone.signer)
+        with clone.checked() as repository:
+            all_verdicts = list(verdicts(repository))
+        wrong = [verdict for verdict in all_verdicts if verdict.status is Status.CONTRADICTED]
+        assert all(path in verdict.sentence for verdict in wrong)
+        assert bool(wrong) == is_own(path), path
+        assert [
+            verdict for verdict in all_verdicts if verdict.check != "signature" and path in verdict.sentence
+        ]

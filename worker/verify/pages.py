@@ -21,7 +21,7 @@ from worker.fairness.decisions import public_decisions
 from worker.fairness.disclosure import FILES_PATH, reveal_path
 from worker.fairness.documents import read
 from worker.participant.challenge import list_path
-from worker.verify.commits import HISTORY
+from worker.verify.commits import HISTORY, is_own
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, each_line
 from worker.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
@@ -226,7 +226,7 @@ def _around(readme: bytes, title: str) -> str:
 def _unexplained(
     repository: PublicRepository, rendered: Mapping[str, bytes], revealed: Mapping[str, RevealedPhase]
 ) -> list[str]:
-    """Return the files in the worker's places that it would not publish."""
+    """Return what is in the worker's places and it would not publish."""
     explained = {*rendered, commitments.PATH, receipts.PATH, FILES_PATH}
     explained |= {list_path(name) for name in repository.phases}
     for name, phase in revealed.items():
@@ -234,4 +234,5 @@ def _unexplained(
         explained |= {reveal_path(name), f"{folder}/ids.txt"}
         explained |= {f"{folder}/labels/{file}" for file in phase.labels}
         explained |= {f"{folder}/{part.name}" for part in phase.document.parts}
-    return sorted(repository.files.keys() - explained)
+    found = {*repository.files, *filter(is_own, repository.strangers)}
+    return sorted(found - explained)

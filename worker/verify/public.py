@@ -139,7 +139,7 @@ class PublicRepository:
         branch: The branch that was read; None for a plain folder.
         commit: The commit that was read: the newest one that the challenge has signed, otherwise the tip. None for a plain folder.
         history: The history; None for a plain folder.
-        strangers: Files that a worker does not publish, which are not read.
+        strangers: Paths of what a worker does not publish, which is not read.
         contents: The published contents in the commit that `reveal/files.json` names; usable while the repository is open.
         versions: The versions of a file in the challenge's commits; usable while the repository is open.
     """
@@ -332,7 +332,7 @@ def _changed_by(
 
 
 def _files(repository: Repository, commit: str) -> tuple[CommitFiles, tuple[str, ...]]:
-    """Return the worker's files in a commit, and the paths of the others."""
+    """Return the worker's files in a commit, and all other paths, among them links and submodules in its places."""
     files = repository.files(commit)
     own = {path: blob for path, blob in files.items() if is_own(path)}
     for path, blob in own.items():
@@ -342,4 +342,4 @@ def _files(repository: Repository, commit: str) -> tuple[CommitFiles, tuple[str,
                 hint="Ask the organizers to remove this file from the branch, and run the command again.",
                 code="verify.too_large",
             )
-    return CommitFiles(repository, own), tuple(path for path in files if path not in own)
+    return CommitFiles(repository, own), tuple(path for path in repository.paths(commit) if path not in own)

@@ -89,9 +89,7 @@ package: $(VENV)/.installed  ## Build sdist and wheel, check them, and run the d
 	@cd $(INSTALLED) && bin/neuco-worker --help && bin/neuco-worker demo
 
 image:  ## Build the container image, and run the demo in it (needs Docker).
-	@docker build --tag $(IMAGE) .
-	@docker run --rm --read-only --tmpfs /tmp --cap-drop ALL $(IMAGE) --help
-	@docker run --rm --read-only --tmpfs /tmp --cap-drop ALL $(IMAGE) demo
+	@IMAGE=$(IMAGE) tests/container
 
 clean:  ## Remove .venv, caches and the demo's folder.
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-challenge

@@ -1,7 +1,7 @@
 """Scripts, container files and user data pass the checkers for their formats.
 
 A test whose checker is missing is skipped, and the reason names the checker. The tests do not build or run the image, because that needs a
-container engine.
+container engine: `make image` does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ def program(name: str) -> str:
 @pytest.mark.parametrize(
     ("checker", "arguments", "folder"),
     [
-        ("shellcheck", "deploy/install.sh deploy/neuco-challenge tests/setup.sh .ci/run", ROOT),
+        (
+            "shellcheck",
+            "deploy/install.sh deploy/neuco-challenge tests/setup.sh tests/container .ci/run",
+            ROOT,
+        ),
         ("hadolint", "Dockerfile", ROOT),
         ("logrotate", "--debug logrotate", DEPLOY),
     ],
@@ -58,6 +62,33 @@ def test_containers_have_no_more_rights_than_they_need() -> None:
     assert not any("ports" in service for service in services.values())
     assert services["postgresql"]["profiles"] == ["postgresql"]
     assert re.search(r"^USER 10001$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("docker", "uid", "words"),
+    [
+        (None, 0, "Docker is missing."),
+        ("exit 1", 0, "Docker's daemon does not answer this user."),
+        ('[ "$1" = version ]', 1000, "only root can make a base that stands in for it. Use sudo."),
+        ('[ "$1" = version ]', 0, "debootstrap is missing"),
+    ],
+)
+def test_the_image_is_not_built_without_what_it_needs(
+    tmp_path: Path, docker: str | None, uid: int, words: str
+) -> None:
+    """The script says what is missing, before it does anything."""
+    for name, script in {"docker": docker, "id": f"echo {uid}"}.items():
+        if script is not None:
+            (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+            (tmp_path / name).chmod(0o755)
+    for name in ("bash", "dirname", "sed", "sort", "sh"):
+        (tmp_path / name).symlink_to(program(name))
+    command = [program("bash"), ROOT / "tests" / "container"]
+    refused = subprocess.run(
+        command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert words in refused.stderr
 
 
 def test_no_log_grows_without_end(tmp_path: Path) -> None:

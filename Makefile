@@ -19,10 +19,16 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PIP_INSTALL := $(PIP) install --quiet --no-compile --constraint constraints.txt
 # The tests keep compiled kernels here, for all their processes and for the next run.
-check test soak: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
+check test soak versions: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 # As many processes as processors run anyway; each would start threads, and wait for them, when it imports NumPy.
-check test soak: export OPENBLAS_NUM_THREADS := 1
+check test soak versions: export OPENBLAS_NUM_THREADS := 1
 RESOLUTION ?= lowest-direct
+UV_INSTALL := .cache/versions/bin/uv pip install --quiet --python .cache/versions
+# Old versions may warn, the newest must not.
+WARNINGS = $(if $(filter highest,$(RESOLUTION)),error,ignore)
+# The rooms whose tests need only what the product and the group `quick` install.
+QUICK := $(addprefix tests/,worker leaderboard/exchange leaderboard/git leaderboard/ranking leaderboard/report \
+	scoring/inputs scoring/kernel scoring/memory scoring/neuco_bench scoring/tasks)
 # Where `make package` installs the wheel that it has built, and what `make image` calls the image.
 INSTALLED := build/installed
 IMAGE ?= neuco-worker
@@ -39,11 +45,14 @@ research: install $(VENV)/.installed-research  ## Add what only researchers need
 demo: install  ## Watch a whole challenge on this machine: submissions, scores, two leaderboards (about a minute).
 	@$(BIN)/neuco-worker demo
 
-versions:  ## Run the demo with the oldest allowed versions of the dependencies, or with the newest (RESOLUTION=highest).
+versions:  ## Run demo and quick tests with the oldest allowed versions of the dependencies, or with the newest (RESOLUTION=highest).
 	@$(PYTHON) -m venv --clear .cache/versions
 	@.cache/versions/bin/python -m pip install --quiet uv
-	@.cache/versions/bin/uv pip install --quiet --python .cache/versions --resolution $(RESOLUTION) .
-	@.cache/versions/bin/neuco-worker demo
+	@$(UV_INSTALL) --resolution $(RESOLUTION) '.[postgres]'
+	@.cache/versions/bin/uv pip freeze --quiet --python .cache/versions | grep -v '^neuco-worker' >.cache/versions/chosen.txt
+	@$(UV_INSTALL) --constraint .cache/versions/chosen.txt --group quick
+	@PYTHONWARNINGS=$(WARNINGS) .cache/versions/bin/neuco-worker demo
+	@.cache/versions/bin/python -m pytest -n 4 --quick -W $(WARNINGS) $(QUICK)
 
 check: lint $(VENV)/.collected  ## Linters, types, and the tests that start no process: for every change.
 	@$(BIN)/python -m pytest -n 4 --quick

@@ -76,6 +76,7 @@ def test_score_needs_no_configuration_and_prints_each_result_once(
     runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first line names the sample values, every figure is printed once, and a named configuration file must exist."""
+    pytest.importorskip("vl_convert")
     monkeypatch.chdir(runs.parent)
     arguments = ["score", "--annotation_path", "labels", "--submission_file", "ours.csv", "--phase", "alone"]
     assert guarded(arguments) == 0

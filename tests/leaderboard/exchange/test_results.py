@@ -78,6 +78,8 @@ def test_a_result_is_saved_as_the_folder_that_the_commands_read(
 
 def test_plots_and_probes_are_saved_if_they_were_asked_for(tmp_path: Path) -> None:
     """They are those of the command."""
+    for extra in ("torch", "vl_convert"):
+        pytest.importorskip(extra)
     options = {"folds": 2, "epochs": 1000, "progress": False, "enable_plots": True, "store_probes": True}
     with pytest.warns(UserWarning, match="With store_probes"):
         place = scoring.score(MATRIX, LABELS["height"], **options).save(tmp_path / "run")

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from leaderboard.exchange.runs import Compared, TaskResult, compare_results, read_run, scored_tasks
-from leaderboard.exchange.table import TableRanking, rank_table
+from leaderboard.exchange.table import TableRanking, are_other, is_summary, rank_table
 from scoring.errors import MissingFile, WrongType, WrongValue, python_errors
 from scoring.printable import name_some
 
@@ -137,6 +138,13 @@ def rank(
         results: dict[str, Any] = {}
         if isinstance(entries, pd.DataFrame):
             table = entries.set_axis(entries.index.astype(str), axis=0)
+            names = [str(name) for name in table.columns]
+            if odd := [*compress(names, are_other(names)), *filter(is_summary, table.index)]:
+                raise WrongValue(
+                    f"The table has {odd[0]!r}, which seems to be neither a task nor an entry.",
+                    hint=f"Leave it out, such as with table.drop({odd[0]!r}, axis={int(odd[0] in names)}), or rename it.",
+                    code="rank.entries",
+                )
         elif isinstance(entries, Mapping) and entries:
             if isinstance(labels, Iterator):
                 labels = list(labels)

@@ -23,7 +23,7 @@ SUMMARY = ("mean_score", "weighted_score", "aggregated_rank", "overall_q_score",
 """Columns of a leaderboard that are no tasks; NeuCo-Bench's has the first three."""
 SUMMARY_NAME = re.compile(
     r"((macro|weighted|global|aggregated|grand|geometric|task|final) )?"
-    r"(mean|average|avg|median|overall|total|sum|aggregate|std|stdev|standard deviation)"
+    r"(mean|average|avg|median|overall|total|sum|aggregate|best|worst|max|min|std|stdev|std dev|std err|standard (deviation|error))"
     r"( (of|over|across|all|\d+|tasks?|task ?types?|types?|datasets?|scores?|results?|performance|accuracy|acc|q|std))*"
 )
 """Columns and rows that sum up others, such as Mean (Task)."""
@@ -32,9 +32,15 @@ OTHER_NAME = re.compile(
     r"|(embeddings?|emb|features?|vector) (dims?|dimensions?|dimensionality|size)|dims?|dimensions?|max(imum)? (tokens|length)"
     r"|context (length|window)|(gpu )?memory( usage)?( [mg]b)?( .+)?|[gt]?flops|[gm]?macs|latency( ms)?|throughput|runtime( .+)?"
     r"|((training|inference) )?time( [a-z]+)?|seconds|epochs|batch size|learning rate|lr|seeds?|folds|year|(release )?date|license"
-    r"|zero shot|urls?|links?|paper|code|unnamed \d+|no|index"
+    r"|zero shot|urls?|links?|paper|code|unnamed \d+|no|index|resolution|(input|image|patch|hidden|vocab) (size|resolution)|layers|depth"
 )
 """Columns that describe an entry."""
+SPREAD_NAME = re.compile(r"(.+?) (std|stdev|std dev|stderr|std err|variance|uncertainty|(95 )?ci|ci 95)")
+"""Columns that say how uncertain the column before them is; of NeuCo-Bench, biomass_std is a task, next to biomass_mean."""
+ERROR_NAME = re.compile(r"(.* )?(n?rmse|n?mae|mse|mape|loss|perplexity|wer|cer|error|errors|err)( .*)?")
+"""Tasks on which lower is better; so says an arrow, too."""
+TRANSPOSED = ("task", "tasks", "dataset", "datasets", "metric", "metrics")
+"""Names of a first column that has tasks."""
 DOMINANT = 100  # times the standard deviation of every other column
 
 
@@ -129,11 +135,12 @@ def _scored(cells: pd.DataFrame, tasks: Sequence[str]) -> tuple[pd.DataFrame, li
     names = cells.iloc[0].tolist()
     if unknown := [name for name in tasks if name not in names]:
         raise _fault(f"No column is named {_shown(unknown[0])}.", f"The columns are: {name_some(names, 10)}.")
-    words = [re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip() for name in names]
-    is_other = [bool(SUMMARY_NAME.fullmatch(word) or OTHER_NAME.fullmatch(word)) for word in words]
+    is_other = are_other(names)
+    if not tasks:
+        _ask_about_names(names)
     # Entries may be numbered or ranked before they are named.
     texts = [position for position in range(len(names)) if cells.iloc[1:, position].map(number).isna().all()]
-    is_numbered = is_other[0] or not words[0]
+    is_numbered = is_other[0] or not _words(names[0])
     named = texts[0] if is_numbered and texts else 0
     counted = [
         position
@@ -142,10 +149,46 @@ def _scored(cells: pd.DataFrame, tasks: Sequence[str]) -> tuple[pd.DataFrame, li
         and (names[position] in tasks if tasks else position > named and not is_other[position])
     ]
     left = [name for position, name in enumerate(names) if name and position not in (named, *counted)]
-    is_entry = ~cells.iloc[:, named].str.casefold().map(lambda name: bool(SUMMARY_NAME.fullmatch(name)))
+    is_entry = ~cells.iloc[:, named].map(is_summary)
     is_entry.iloc[0] = True
     left += cells.iloc[:, named][~is_entry].tolist()
     return cells.loc[is_entry].iloc[:, [named, *counted]], left
+
+
+def are_other(names: Sequence[str]) -> list[bool]:
+    """Return for each column whether its name says that it is not a task: it sums up others, or describes an entry."""
+    words = [*map(_words, names)]
+    spreads = {word for word in words if (spread := SPREAD_NAME.fullmatch(word)) and spread[1] in words}
+    return [word in spreads or is_summary(word) or bool(OTHER_NAME.fullmatch(word)) for word in words]
+
+
+def is_summary(name: str) -> bool:
+    """Return whether a row or column sums up others, by its name."""
+    return bool(SUMMARY_NAME.fullmatch(_words(name)))
+
+
+def _words(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip()
+
+
+def _ask_about_names(names: Sequence[str]) -> None:
+    """Refuse a table whose rows are tasks, one without names, and scores of which the lower are better."""
+    if _words(names[0]) in TRANSPOSED:
+        raise _fault(
+            f"The first column is called {_shown(names[0])}, so rows seem to be tasks.",
+            "Write a line per entry and a column per task, with pandas as table.T.",
+        )
+    if len(names) > 1 and all(math.isfinite(number(name)) for name in names[1:]):
+        raise _fault(
+            "The first line has numbers instead of column names.",
+            "Begin with a line of names; if numbers are names, choose the tasks with --tasks, once for each.",
+        )
+    errors = [name for name in names if "↓" in name or ERROR_NAME.fullmatch(_words(name))]
+    if errors:
+        raise _fault(
+            f"The column {_shown(errors[0])} seems to have errors, but higher scores are better.",
+            "Write negative numbers; if the column has them, or it is not a task, name the tasks with --tasks, once for each.",
+        )
 
 
 def _hint(value: str) -> str:
@@ -153,12 +196,14 @@ def _hint(value: str) -> str:
     bare = value.casefold()
     if bare in MISSING or bare in {"-", "–", "—", "?", "tbd", "x"}:
         return "Every entry needs a score in every task: complete it, or leave out the entry or the task."
+    if "\u2212" in value:
+        return "Write numbers with the characters 0 to 9, point, hyphen and e."
     for signs, hint in (
         (("±", "+/-", "+-", "\\pm"), "Write the score alone, without its uncertainty."),
         (("%",), "Write numbers without percent signs."),
         (
-            ("*", "_", "<", "\\", "†", "("),
-            "Write numbers without signs around them, such as asterisks for bold type.",
+            ("*", "_", "<", "\\", "$", "^", "†", "‡", "§", "¹", "²", "³", "(", "["),
+            "Write numbers without signs around them, such as asterisks for bold type, or marks of footnotes.",
         ),
         ((",",), "Write numbers with decimal points."),
     ):

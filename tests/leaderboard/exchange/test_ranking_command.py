@@ -84,6 +84,17 @@ def test_baselines_and_ghost_task() -> None:
         ),
         ("name,t\nx,61.2 ± 0.3\n", "Write the score alone, without its uncertainty."),
         ("name,t\nx,**61.2**\n", "Write numbers without signs around them, such as asterisks"),
+        *(
+            (f"name,t\nx,61.2{mark}\n", "or marks of footnotes")
+            for mark in ("*", " [1]", "(3)", "†", "^a", "²")
+        ),
+        ("name,t\nx,\u221261.2\n", "Write numbers with the characters 0 to 9, point, hyphen and e."),
+        ("Task,x,y\nt,1,2\n", "The first column is called 'Task', so rows seem to be tasks."),
+        ("x,61.2,60\ny,60,61\n", "The first line has numbers instead of column names."),
+        *(
+            (f"name,{task}\nx,1\n", f"The column '{task}' seems to have errors, but higher")
+            for task in ("RMSE", "MAE ↓", "test_loss", "NRMSE (m)", "a↓")
+        ),
         ("name,t\nx,61.2%\n", "Write numbers without percent signs."),
         ('name,t\nx,"61,2"\n', "Write numbers with decimal points."),
         ("name,notes,t\nx,good,1\n", "If the column is not a task, name those that are with --tasks"),
@@ -171,6 +182,9 @@ def test_summaries_and_descriptions_are_no_tasks() -> None:
     assert f"Not counted as tasks or entries: {', '.join(left)}." in run("-", text=text)
     chosen = read_table(text, ("a", "Embedding Dimensions")).scores
     assert chosen.to_dict("list") == {"Embedding Dimensions": [4096, 768], "a": [61, 60]}
+    spread = read_table("name,a,a (std. dev.),a 95% CI,b_std\nx,1,2,3,4\nBest,1,2,3,4\nStd. dev.,1,2,3,4\n")
+    assert (spread.scores.columns.tolist(), spread.scores.index.tolist()) == (["a", "b_std"], ["x"])
+    assert read_table("name,mse,1\nx,-1,2\n", ("mse",)).scores.shape == (1, 1)
     with pytest.raises(OrganizerError, match="No column is named 'c'"):
         read_table(text, ("c",))
 

@@ -124,6 +124,13 @@ def test_what_cannot_be_compared_or_ranked_is_refused(entries: Any, tmp_path: Pa
             TypeError,
             "'name' is not of numbers",
         ),
+        *(
+            (lambda table=table: scoring.rank(table), ValueError, hint)
+            for table, hint in (
+                (pd.DataFrame({"a": [1, 2], "Mean (Task)": [3, 4]}), r"drop\('Mean \(Task\)', axis=1\)"),
+                (pd.DataFrame({"a": [1, 2]}, index=["x", "Average"]), r"drop\('Average', axis=0\)"),
+            )
+        ),
     ]
     for call, error, message in refused:
         with pytest.raises(error, match=message) as caught:

@@ -217,7 +217,7 @@ def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> Non
 
 
 def test_nothing_is_left_of_an_instance_that_does_not_run(tmp_path: Path) -> None:
-    """Uninstallation removes the links and drop-ins of an enabled instance even if it does not run, and keeps other units."""
+    """Uninstallation removes links and drop-ins of an enabled instance even if it does not run, keeps other units, and says what stays."""
     units = tmp_path / "etc/systemd/system"
     for place in ("multi-user.target.wants", "timers.target.wants", "neuco-worker@earth.service.d"):
         (units / place).mkdir(parents=True)
@@ -225,7 +225,9 @@ def test_nothing_is_left_of_an_instance_that_does_not_run(tmp_path: Path) -> Non
     for link in ("multi-user.target.wants/neuco-worker@earth.service", "multi-user.target.wants/ssh.service"):
         (units / link).symlink_to("/etc/systemd/system/neuco-worker@.service")
     (units / "timers.target.wants" / "neuco-worker-once@earth.timer").symlink_to("/nowhere")
-    subprocess.run([*SCRIPT, "--root", str(tmp_path), "--uninstall"], check=True, capture_output=True)
+    command = [*SCRIPT, "--root", str(tmp_path), "--uninstall"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert f"{tmp_path}/var/backups/neuco-worker (backups, which hold the secrets too)" in said
     assert names(units) == {"multi-user.target.wants/ssh.service"}
     assert not (units / "neuco-worker@earth.service.d").exists()
 

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from leaderboard import PhaseRules
 from scoring.documents import is_loopback
@@ -25,6 +33,16 @@ def _utc(value: Any) -> Any:
         return None
     read = datetime.fromisoformat(str(value))
     return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+
+
+def _with_ports(values: list[str]) -> list[str]:
+    for value in values:
+        _ = urlsplit(value if "//" in value else f"//{value}").port  # raises if there is no such port
+    return values
+
+
+Addresses = Annotated[list[str], AfterValidator(_with_ports)]
+"""Addresses of hosts or servers, whose ports exist."""
 
 
 class Section(BaseModel):
@@ -78,7 +96,7 @@ class EvalAI(Section):
         ge=6,
         description="Calls to EvalAI per minute; EvalAI allows an account 60 in all. An idle worker makes about 14.",
     )
-    media_hosts: list[str] = Field(
+    media_hosts: Addresses = Field(
         [],
         description="Hosts, besides the server, that submitted files may come from: `host` (port 443 only) or `host:port`.",
     )
@@ -307,7 +325,7 @@ class Fairness(Section):
         gt=0,
         description="With `beacon: drand`: seconds from a commitment until drand publishes its value.",
     )
-    drand_servers: list[str] = Field(
+    drand_servers: Addresses = Field(
         [
             "https://api.drand.sh",
             "https://api2.drand.sh",

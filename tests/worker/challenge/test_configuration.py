@@ -58,6 +58,8 @@ def refused(folder: Path, text: str) -> str:
         ("leaderboard:", "healthz: 127.0.0.1:65536\nleaderboard:", "`127.0.0.1:65536`; it must be written like 127.0.0.1:9464."),
         ("leaderboard:", "healthz: 127.0.0.1:0\nleaderboard:", "`127.0.0.1:0`; it must be written like 127.0.0.1:9464."),
         ("challenge: 0", "challenge: 0\n  server: https://x:65536", "FILE: line 5: evalai.server: Port out of range 0-65535."),
+        ("challenge: 0", "challenge: 0\n  media_hosts: [x, 'x:65536']", "FILE: line 5: evalai.media_hosts: Port out of range 0-65535."),
+        ("leaderboard:", "fairness: {drand_servers: ['https://x:y']}\nleaderboard:", "fairness.drand_servers: Port could not be cast"),
         ("leaderboard:", "fairness: {beacon: Lotto@tomorrow}\nleaderboard:", "`Lotto@tomorrow`; it must be 'drand' or 'none'."),
         ("folds: 3", "selection: ladder\n    shown: at_end", "shows no values to climb by"),
         ("folds: 3", "selection: ladder\n    ladder_step: 0.0001", "shows nothing finer than 0.001"),

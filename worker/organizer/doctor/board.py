@@ -114,7 +114,7 @@ def webhook(challenge: Challenge) -> Iterator[Finding]:
         return  # another check connects to it
     try:
         _connect(address)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         # The address is a secret; its host is not.
         yield fail(
             f"{address.hostname}, the host of the alert webhook, does not accept a connection ({type(error).__name__}).",

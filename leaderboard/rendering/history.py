@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from leaderboard.rendering.documents import BoardRow, HistoryLine, HistoryRow, Row, printed, stamp
+from leaderboard.rendering.documents import HistoryLine, HistoryRow, printed, stamp
 from leaderboard.rendering.names import distinct_names
-from leaderboard.rendering.rows import causes, minute, public_rows
+from leaderboard.rendering.rows import board_rows, causes, minute
 from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site, Standing
 
 _OURS = re.compile(rb'\{"version":1,"phase":"([\w.-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.ASCII)
@@ -70,14 +71,18 @@ def recorded_boards(history: bytes) -> set[BoardName]:
 def history_lines(phase: PhaseSite, recorded: Collection[BoardName] = ()) -> Iterator[tuple[Board, bytes]]:
     """Yield the boards of a phase with their lines, except known ones: codename, sequence and time."""
     numbers: dict[RowKey, int] = {}
+
+    @lru_cache(maxsize=2)
+    def rows(place: int) -> dict[str, dict[str, Any]]:
+        board = phase.history[place]
+        return {row["team"]: row for row in board_rows(board, board.rounding)}
+
     for place, board in enumerate(phase.history):
         for standing in board.standings:
             numbers.setdefault(standing.key, len(numbers) + 1)
         if board_name(board) in recorded:
             continue
-        previous = phase.history[place - 1] if place else None
-        before = _facts(public_rows(previous, previous.rounding) if previous else ())
-        now = _facts(public_rows(board, board.rounding))
+        before, now = rows(place - 1) if place else {}, rows(place)
         line = HistoryLine(
             version=1,
             phase=phase.codename,
@@ -87,18 +92,13 @@ def history_lines(phase: PhaseSite, recorded: Collection[BoardName] = ()) -> Ite
             decimals=board.rounding.decimals,
             ladder_step=board.rounding.ladder_step,
             changed=tuple(
-                HistoryRow(row=numbers[standing.key], **facts)
-                for standing, (team, facts) in zip(board.standings, now.items(), strict=True)
-                if before.get(team) != facts
+                HistoryRow(row=numbers[standing.key], **row)
+                for standing, (team, row) in zip(board.standings, now.items(), strict=True)
+                if before.get(team) != row
             ),
             left=tuple(team for team in before if team not in now),
         )
         yield board, line.to_bytes()
-
-
-def _facts(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return what the history tells of each row, by team."""
-    return {row.team: {name: getattr(row, name) for name in BoardRow.model_fields} for row in rows}
 
 
 MOVES = 12  # how many moves each update names

@@ -7,9 +7,10 @@ are never read here.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from leaderboard.rendering.documents import Entry, Row, printed, rounded
 from leaderboard.rendering.names import distinct_names, shown_method
@@ -159,6 +160,30 @@ def _decided(board: Board, decisions: Sequence[Decision]) -> list[str]:
 NO_METHOD = Method()
 
 
+def board_rows(board: Board, rounding: Rounding) -> Iterator[dict[str, Any]]:
+    """Yield the fields of a :class:`BoardRow` for each of a board's rows, in its order.
+
+    Args:
+        board: The board.
+        rounding: How its values are shown.
+    """
+    names = team_names(board)
+    for position, standing in enumerate(board.standings, 1):
+        yield {
+            "position": position,
+            "rank": standing.rank if standing.numbered else None,
+            "rank_by_mean": standing.rank_by_mean if standing.numbered else None,
+            "team": names[standing.key],
+            "q_mean": float(rounded(rounding.value(standing.q_mean), rounding.decimals)),
+            "move": standing.move,
+            "move_kind": standing.move_kind,
+            "baseline": standing.baseline,
+            "eligible": standing.eligible,
+            "submission": standing.submission,
+            "submissions": standing.submissions,
+        }
+
+
 def public_rows(
     board: Board,
     rounding: Rounding,
@@ -175,28 +200,16 @@ def public_rows(
     """
     names = team_names(board)
     rows = []
-    for position, standing in enumerate(board.standings, 1):
-        value = float(rounded(rounding.value(standing.q_mean), rounding.decimals))
-        name = names[standing.key]
-        method = shown_method((methods or {}).get(standing.submission, NO_METHOD), known_as=name)
+    for row, standing in zip(board_rows(board, rounding), board.standings, strict=True):
+        method = shown_method((methods or {}).get(standing.submission, NO_METHOD), known_as=row["team"])
         rows.append(
             Row(
-                position=position,
-                rank=standing.rank if standing.numbered else None,
-                rank_by_mean=standing.rank_by_mean if standing.numbered else None,
+                **row,
                 rank_if_competing=standing.rank if standing.apart else None,
-                team=name,
-                q_mean=value,
-                q_text=printed(value, rounding.decimals, rounding.ladder_step),
-                reliable=value >= 0,
+                q_text=printed(row["q_mean"], rounding.decimals, rounding.ladder_step),
+                reliable=row["q_mean"] >= 0,
                 group=standing.group,
-                submission=standing.submission,
-                submissions=standing.submissions,
                 last_submission=standing.last_submitted_at.astimezone(UTC),
-                move=standing.move,
-                move_kind=standing.move_kind,
-                baseline=standing.baseline,
-                eligible=standing.eligible,
                 why=why(standing, board, names, decisions),
                 method=method.name,
                 project_url=method.project_url,

@@ -56,11 +56,11 @@ class SubmissionRow:
     state: State = field(metadata=INDEXED)
     first_seen_at: datetime
     # EvalAI's facts when it was first seen, which stay: anybody may edit them there later
-    message_phase: int | None  # None if it was first seen in the listing
+    message_phase: int | None = field(metadata=INDEXED)  # None if it was first seen in the listing
     phase_pk: int | None
     phase: Name | None  # codename
     team_key: int | None
-    submitted_at: datetime | None
+    submitted_at: datetime | None = field(metadata=INDEXED)
     input_file: str | None
     public_at_first: bool | None
     created_by: int | None  # the user who sent it, by EvalAI's number

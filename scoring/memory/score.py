@@ -25,7 +25,7 @@ from scoring.memory.groups import GivenGroups, given_groups, refuse_column, take
 from scoring.memory.kinds import decide, split_name
 from scoring.memory.pairing import pair
 from scoring.memory.result import Result
-from scoring.neuco_bench.configuration import SAMPLE, StandaloneSettings, parse_settings
+from scoring.neuco_bench.configuration import SAMPLE, StandaloneSettings, parameters_of, parse_settings
 from scoring.neuco_bench.labels import LabeledTask, Labels, id_names, read_annotations
 from scoring.neuco_bench.reading import take_embeddings
 from scoring.neuco_bench.run import SEED, Material, chosen_tasks, join_material, read_material, score_run
@@ -193,14 +193,13 @@ def _settings(
         {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         for given in (params, options)
     )
-    for name in values.keys() - model.model_fields.keys():
-        known = [*(score.__kwdefaults__ or {}), *model.model_fields]
+    parameters = parameters_of(probe)
+    for name in values.keys() - {*parameters}:
+        known = [*(score.__kwdefaults__ or {}), *parameters]
         near = [PYTHON_NAMES[name]] if name in PYTHON_NAMES else get_close_matches(name, known, n=1)
         raise WrongType(
             f"There is no argument {name!r} for the probe {probe}.",
-            hint=f"Did you mean {near[0]}?"
-            if near
-            else f"Its parameters are: {', '.join(model.model_fields)}.",
+            hint=f"Did you mean {near[0]}?" if near else f"Its parameters are: {', '.join(parameters)}.",
             code="score.argument",
         )
     usual = SAMPLE["probe_params"] if probe == "linear" else {}

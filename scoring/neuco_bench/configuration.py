@@ -97,6 +97,14 @@ def read_settings(
     return parse_settings(document)
 
 
+def parameters_of(probe: str) -> list[str]:
+    """Return the names of the parameters that have an effect on a probe."""
+    from scoring.probes.probe import probe_class
+
+    chosen = probe_class(probe)
+    return [name for name in chosen.parameters.model_fields if chosen.has_epochs or name not in FLAT]
+
+
 def overridden(
     document: Mapping[Any, Any], *, folds: int | None, probe: str | None, epochs: int | None
 ) -> dict[Any, Any]:
@@ -111,8 +119,7 @@ def overridden(
     if folds is not None:
         changed["k_folds"] = folds
     if probe is not None and probe != changed.get("probe_type", "linear"):
-        chosen = probe_class(probe)
-        known = set(chosen.parameters.model_fields) - (set() if chosen.has_epochs else {*FLAT})
+        known = parameters_of(probe)
         changed = {key: value for key, value in changed.items() if key not in FLAT or key in known}
         params = changed.get("probe_params") or {}
         changed |= {

@@ -241,6 +241,7 @@ ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"threads": 0}, ValueError, "The argument threads is 0"),
     ({"probe": "Ridge"}, ValueError, ", ".join(PROBES)),
     ({"probe": "linear", "epoch": 5}, TypeError, "Did you mean epochs?"),
+    ({"epochs": 5}, TypeError, "no argument 'epochs' for the probe ridge. Its parameters are: alphas"),
     ({"k_folds": 5}, TypeError, "Did you mean folds?"),
     ({"probe": "linear", "epochs": 0}, ValueError, "The argument epochs is '0', not a whole number above 0"),
     ({"normalize_labels": "yes"}, ValueError, "The argument normalize_labels is 'yes', not true or false"),

@@ -1,10 +1,45 @@
 """Sixteen float32 lanes as one value inside compiled functions.
 
-numba has no vector type, so a fast reduction usually needs ``fastmath``, which lets the compiler choose the order of a sum, and with it the
-last bits. Here the order is fixed: a sum runs in 16 lanes, whose upper half is added to the lower half until one is left. Sixteen lanes are
-one AVX-512 register, two AVX2 registers or four NEON registers; all of them do the same operations in the same order.
+**Why.** numba has no vector type, so a fast reduction usually needs ``fastmath``, which lets the compiler choose the order of a sum, and
+with it the last bits. Here the order is fixed: a sum runs in 16 lanes, whose upper half is added to the lower half until one is left.
+Sixteen lanes are one AVX-512 register, two AVX2 registers or four NEON registers; all do the same operations in the same order.
 
 A product and a sum are rounded once if the processor has a fused instruction (most x86-64 since 2013, every ARM64).
+
+**How it is used.** A compiled function calls the functions at the end of this module as if they were Python's::
+
+    @compiled
+    def dot(a, b):
+        sums = spread(np.float32(0.0))
+        for j in range(0, len(a), LANES):
+            sums = fused(load(a, j), load(b, j), sums)
+        return total(sums)
+
+Arrays are flat, contiguous float32, and their length is a multiple of ``LANES``: nothing checks that, and a wrong index reads other memory.
+
+**How it works.** numba compiles a function in two passes, and each function here serves both. Its name is what numba calls an *intrinsic*:
+
+1. *Types.* numba calls it with the types of the arguments. It returns the signature, written as ``result(argument, …)``, and ``generate``.
+   ``lanes_type`` is the type of 16 lanes; ``_LanesModel`` says that LLVM's ``<16 x float>`` represents it. So a value stays in registers.
+2. *Code.* numba calls ``generate`` with the values of the arguments. ``builder`` (llvmlite's ``IRBuilder``) writes LLVM instructions, and
+   the value that ``generate`` returns is the result; a function without a result returns ``context.get_dummy_value()``.
+
+What is not a method of the builder is an external function of LLVM's, called by its name and type: ``llvm.fmuladd.v16f32``,
+``llvm.sqrt.v16f32``, ``llvm.prefetch.p0`` (LLVM's Language Reference describes them). Loads and stores say ``align=4``, since an array of
+float32 need not begin at a multiple of 64 bytes.
+
+**If it breaks**, it is after an update of numba or llvmlite, because only these interfaces are used: ``intrinsic``, ``register_model``,
+``PrimitiveModel``, ``make_array``, ``get_or_insert_function`` of numba, and ``IRBuilder`` of llvmlite.
+
+- An error at compile time names the line of ``generate``, or prints LLVM's own message: compare the types of the instruction with those in
+  the Language Reference of the LLVM that llvmlite contains.
+- Other results: ``tests/scoring/engines/test_local.py`` compares the kernel with the plain loop of :mod:`scoring.reference`.
+- It is slow: after a call, ``dot.inspect_asm()`` must show packed instructions, such as ``vfmadd231ps`` on x86-64 or ``fmla`` on ARM64,
+  and ``dot.inspect_llvm()`` must show ``<16 x float>``. Scalar ones (``vfmadd231ss``) mean that the lanes were split. numba shows only
+  what this process has compiled, so let NUMBA_CACHE_DIR name an empty folder.
+
+A change of this file makes new compiled code (:func:`scoring.jit.sources`). An operation is added by a function as below, and a line at the
+end; the order of operations in an existing one is a part of every score, and never changes.
 """
 
 # ruff: noqa: ARG001 - numba and llvmlite call these functions with arguments that some do not need

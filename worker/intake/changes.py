@@ -6,6 +6,7 @@ Its team can write nearly everything there, and so can others. So a difference c
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,6 +23,8 @@ LABELS = {
     "project_url": "link to the code",
     "publication_url": "link to the paper",
 }
+FILE_PLACE = re.compile(r"(?:/challenge_(\d+)/phase_(\d+))?/submission_(\d+)/")
+"""Where a file's address names challenge, phase and submission; older addresses name only the last."""
 CODE = "facts.changed"
 GIVEN_UP = "submission.given_up"
 TIMED_OUT = "submission.timed_out"

@@ -7,29 +7,24 @@ deleted. Its team, and anybody with a challenge of their own, can write every st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from scoring.errors import OrganizerError
 from scoring.printable import count_of, name_some
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
-from worker.intake import changes, names
+from worker.intake import changes, holds, names
 from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State, SubmissionRow, Transaction
 
 WAITING = frozenset({"submitted", "queued", "running", "resuming"})
 """Statuses that ask for an answer."""
 ANSWERED_REMOTELY = frozenset({"finished", "failed"})
 
-NUMBER_USED, OTHER_CHALLENGE = "facts.number_used", "facts.other_challenge"
 INHERITED = (
     *("phase_pk", "phase", "team_key", "team", "submitted_at", "input_file", "public_at_first", "public"),
     *("created_by", "by_host", "by_member", "method", "project_url", "publication_url"),
 )
 """What a re-run has from the submission that it repeats."""
-
-_FILE_PLACE = re.compile(r"(?:/challenge_(\d+)/phase_(\d+))?/submission_(\d+)/")  # older paths are flat
 
 
 def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
@@ -113,7 +108,7 @@ def record_first_sight(
         tx.note(facts.pk, **{name: getattr(earlier, name) for name in INHERITED})
         _keep_address(tx, earlier.input_file, facts)
     else:
-        folder = _FILE_PLACE.search(facts.input_file or "")
+        folder = changes.FILE_PLACE.search(facts.input_file or "")
         in_folder = folder is not None and folder[1] == str(challenge)
         phase_pk = row.message_phase or (
             int(folder[2]) if folder is not None and in_folder else facts.phase_pk
@@ -216,14 +211,14 @@ def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phase
         and row.evalai_shows == changes.shown(facts)
         and changes.path(row.input_file) == changes.path(facts.input_file)
         and row.phase == phases.get(row.phase_pk or 0)
-        and disagreement(row, challenge=challenge) is None
+        and holds.disagreement(row, challenge=challenge) is None
     )
 
 
 def _follow_cancelled(tx: Transaction, row: SubmissionRow, facts: Submission) -> None:
     """Take up a submission again that is not cancelled or deleted any more, unless it had ended earlier, or is another challenge's."""
     ended = facts.status in ANSWERED_REMOTELY and row.hold == changes.EARLIER
-    if not (_is_gone(facts) or ended or row.hold == OTHER_CHALLENGE):
+    if not (_is_gone(facts) or ended or row.hold == holds.OTHER_CHALLENGE):
         tx.move(row.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
 
 
@@ -259,11 +254,11 @@ def _follow_open(
             " replaces that one. Check whether a second worker is running; otherwise somebody has written to EvalAI."
         )
         tx.raise_alert(f"elsewhere:{row.pk}", "submission.answered_elsewhere", text, now=now)
-    fault = disagreement(row, challenge=challenge)
+    fault = holds.disagreement(row, challenge=challenge)
     if fault is not None:
-        if fault.code == OTHER_CHALLENGE:
+        if fault.code == holds.OTHER_CHALLENGE:
             cancel(tx, row, now=now)  # so that no close waits for it
-        hold(tx, row, fault, now=now)
+        holds.hold(tx, row, fault, now=now)
         return
     if row.disputed:
         tx.note(row.pk, hold=None, hold_reason=None)
@@ -319,7 +314,7 @@ def _perhaps_ours(tx: Transaction, row: SubmissionRow) -> bool:
 
 def repeated(tx: Transaction, facts: Submission) -> SubmissionRow | None:
     """Return the submission of which this one is a re-run (new pk, same file), known by the file's path, which nobody can forge."""
-    place = _FILE_PLACE.search(facts.input_file or "")
+    place = changes.FILE_PLACE.search(facts.input_file or "")
     return tx.get(int(place[3])) if place is not None and int(place[3]) < facts.pk else None
 
 
@@ -337,60 +332,11 @@ def link_rerun(tx: Transaction, facts: Submission) -> None:
             tx.note(pk, superseded_by=facts.pk)
 
 
-def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None:
-    """Return why a person must act before a submission is scored, if that is so."""
-    folder = _FILE_PLACE.search(row.input_file or "")
-    elsewhere = folder is not None and folder[1] not in (None, str(challenge))
-    if elsewhere and row.message_phase is None and not row.insisted:
-        return OrganizerError(
-            f"Submission {row.pk} of team {row.team!r} was sent to another challenge and then moved into this one. It is not scored.",
-            hint=f"`neuco-worker challenge disqualify {row.pk}` ends this notice. If the team sent it to this challenge, run `neuco-worker"
-            f" challenge retry {row.pk}`.",
-            code=OTHER_CHALLENGE,
-        )
-    if row.phase is None:
-        return OrganizerError(
-            f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which is not in the configuration.",
-            hint="Add the phase under `phases` and reload the worker. Until then, the submission waits.",
-            code="facts.phase_unconfigured",
-        )
-    if row.posted is None and row.by_member is False and not row.insisted:
-        return not_a_member(row)
-    if row.hold == NUMBER_USED and row.excluded is None and not row.insisted:
-        return number_used(row, row.hold_reason or "")
-    return None
-
-
-def not_a_member(row: SubmissionRow) -> OrganizerError:
-    """Return the contradiction that the author of a submission does not belong to the team for which it was sent."""
-    return OrganizerError(
-        f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team.",
-        hint=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, cancel it at EvalAI.",
-        code="facts.author_not_in_team",
-    )
-
-
-def number_used(row: SubmissionRow, sentence: str) -> OrganizerError:
-    """Return the contradiction that a submission has a number that its team had used, in a sentence that names both teams."""
-    return OrganizerError(
-        sentence,
-        hint=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, run `neuco-worker"
-        f" challenge disqualify {row.pk}` with the reason.",
-        code=NUMBER_USED,
-    )
-
-
 def cancel(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
     """End a submission that needs no answer any more."""
     target = State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED
     if tx.move(row.pk, row.state, target):
         tx.settle_all(OutboxKind.POST, row.pk, now=now)
-
-
-def hold(tx: Transaction, row: SubmissionRow, error: OrganizerError, *, now: datetime) -> None:
-    """Put a submission on hold until a person acts, and alert that person."""
-    tx.note(row.pk, hold=error.code, hold_reason=error.sentence)
-    tx.report(f"hold:{row.pk}", error, now=now)
 
 
 def supersede_older(tx: Transaction, pk: int) -> None:

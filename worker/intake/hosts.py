@@ -18,7 +18,7 @@ from scoring.printable import name_some
 from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Account, Author, Client, Throttled, TokenRefused
-from worker.intake import facts, senders
+from worker.intake import holds, senders
 from worker.intake.calls import Call, CallRunner
 from worker.intake.session import BATCH_WINDOW, Remote, Session
 from worker.runtime import Result
@@ -250,9 +250,9 @@ def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: d
     fresh = tx.get(row.pk)
     if author.is_member or fresh is None:
         return
-    error = facts.not_a_member(fresh)
+    error = holds.not_a_member(fresh)
     if fresh.posted is None:
-        facts.hold(tx, fresh, error, now=now)
+        holds.hold(tx, fresh, error, now=now)
     elif fresh.excluded is None and not fresh.insisted:
         tx.note(row.pk, excluded=STRANGER)
         tx.request_publish()

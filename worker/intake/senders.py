@@ -10,7 +10,7 @@ from datetime import datetime
 
 from scoring.printable import name_some, printable
 from worker.evalai import Author, Numbered, contradiction, could_be_of
-from worker.intake import facts
+from worker.intake import holds
 from worker.state import ACTIVE, COUNTED, SubmissionRow, Transaction
 
 UNUSUAL = "facts.sender_unusual"
@@ -38,7 +38,7 @@ def check(tx: Transaction, row: SubmissionRow, listed: Mapping[int, Author], *, 
         used, origins = contradiction(new, others), could_be_of(new, others)
         if used is not None and row.posted is None and (origins or new.number == 1):
             teams = {other.team_key: other.team for other in rows.values() if other.team_key in origins}
-            facts.hold(tx, row, facts.number_used(row, _sentence(row, new, used, teams.values())), now=now)
+            holds.hold(tx, row, holds.number_used(row, _sentence(row, new, used, teams.values())), now=now)
             return
         if used is not None or _follows_nothing(row, new.number, before, listed):
             doubts.append(f"its number in the phase, {new.number}, does not follow the team's earlier ones")

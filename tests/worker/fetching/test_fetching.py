@@ -20,7 +20,8 @@ from worker.evalai import Message
 from worker.fetching import uploads
 from worker.fetching.act import FetchFile
 from worker.fetching.stage import Fetching
-from worker.intake.facts import hold, take_message
+from worker.intake.facts import take_message
+from worker.intake.holds import hold
 from worker.intake.reading import RECONCILE
 from worker.runtime.acts import LOOK_S
 from worker.sandbox import Fault, FaultPlan

@@ -1,0 +1,60 @@
+"""Holds: why a submission waits for a person, and which command ends that."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from scoring.errors import OrganizerError
+from worker.intake.changes import FILE_PLACE
+from worker.state import SubmissionRow, Transaction
+
+NUMBER_USED, OTHER_CHALLENGE = "facts.number_used", "facts.other_challenge"
+
+
+def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None:
+    """Return why a person must act before a submission is scored, if that is so."""
+    folder = FILE_PLACE.search(row.input_file or "")
+    elsewhere = folder is not None and folder[1] not in (None, str(challenge))
+    if elsewhere and row.message_phase is None and not row.insisted:
+        return OrganizerError(
+            f"Submission {row.pk} of team {row.team!r} was sent to another challenge and then moved into this one. It is not scored.",
+            hint=f"`neuco-worker challenge disqualify {row.pk}` ends this notice. If the team sent it to this challenge, run `neuco-worker"
+            f" challenge retry {row.pk}`.",
+            code=OTHER_CHALLENGE,
+        )
+    if row.phase is None:
+        return OrganizerError(
+            f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which is not in the configuration.",
+            hint="Add the phase under `phases` and reload the worker. Until then, the submission waits.",
+            code="facts.phase_unconfigured",
+        )
+    if row.posted is None and row.by_member is False and not row.insisted:
+        return not_a_member(row)
+    if row.hold == NUMBER_USED and row.excluded is None and not row.insisted:
+        return number_used(row, row.hold_reason or "")
+    return None
+
+
+def not_a_member(row: SubmissionRow) -> OrganizerError:
+    """Return the contradiction that the author of a submission does not belong to the team for which it was sent."""
+    return OrganizerError(
+        f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team.",
+        hint=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, cancel it at EvalAI.",
+        code="facts.author_not_in_team",
+    )
+
+
+def number_used(row: SubmissionRow, sentence: str) -> OrganizerError:
+    """Return the contradiction that a submission has a number that its team had used, in a sentence that names both teams."""
+    return OrganizerError(
+        sentence,
+        hint=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, run `neuco-worker"
+        f" challenge disqualify {row.pk}` with the reason.",
+        code=NUMBER_USED,
+    )
+
+
+def hold(tx: Transaction, row: SubmissionRow, error: OrganizerError, *, now: datetime) -> None:
+    """Put a submission on hold until a person acts, and alert that person."""
+    tx.note(row.pk, hold=error.code, hold_reason=error.sentence)
+    tx.report(f"hold:{row.pk}", error, now=now)

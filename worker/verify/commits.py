@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
-from itertools import islice, takewhile
+from functools import cache
+from itertools import islice, pairwise, takewhile
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Repository, without_signature
-from worker.challenge import signing
-from worker.challenge.signing import signing_key
+from worker.challenge.signing import challenge_key, signing_key
 from worker.fairness import commitments
 from worker.fairness.published import SIGNED, Signed, documents, signed_in
 from worker.verify.verdict import UNREADABLE
@@ -48,34 +47,23 @@ class Step:
     key: str | None
     blobs: Mapping[str, Blob]
 
+    def version(self, path: str) -> Blob:
+        """Return the object that it has at a path of these."""
+        return self.blobs.get(path, ABSENT)
+
     @property
     def extent(self) -> tuple[int, ...]:
         """The lengths of these files, by which the versions of one challenge are ordered."""
-        return tuple(self.blobs.get(path, ABSENT).size for path in GROWING)
+        return tuple(self.version(path).size for path in GROWING)
 
     def __str__(self) -> str:
         """Return how a report names it."""
         return f"commit {self.commit[:10]} by {self.author}"
 
 
-class Blobs:
-    """Reads objects; keeps the keys that they name, and the content that was read last.
-
-    Args:
-        repository: The repository to read.
-
-    Attributes:
-        repository: That repository.
-        content: Returns an object's content; nothing if the file is absent.
-        key: Returns the key that has signed a list of commitments, or None.
-    """
-
-    def __init__(self, repository: Repository) -> None:
-        self.repository = repository
-        self.content = lru_cache(maxsize=1)(
-            lambda blob: b"" if blob == ABSENT else repository.content(blob.name)
-        )
-        self.key = cache(lambda blob: signing.challenge_key(self.content(blob)))
+def content(repository: Repository, blob: Blob) -> bytes:
+    """Return an object's content; nothing if the file is absent."""
+    return b"" if blob == ABSENT else repository.content(blob.name)
 
 
 def walk(repository: Repository, tip: str) -> list[Step]:
@@ -104,16 +92,17 @@ def versions_in(
         yield {path: blob for path, blob in zip(paths, islice(blobs, len(paths)), strict=True) if blob}
 
 
-def claims(blobs: Blobs, steps: Sequence[Step]) -> dict[str, list[Step]]:
+def claims(repository: Repository, steps: Sequence[Step]) -> dict[str, list[Step]]:
     """Return the keys that have signed a commit whose commitment.json names them, with these commits, oldest first.
 
     Args:
-        blobs: Reads versions.
+        repository: The repository.
         steps: All commits, oldest first.
     """
+    named = cache(lambda blob: challenge_key(content(repository, blob)))  # few commits change this file
     signed: dict[str, list[Step]] = {}
     for step in steps:
-        if step.key is not None and step.key == blobs.key(step.blobs.get(commitments.PATH, ABSENT)):
+        if step.key is not None and step.key == named(step.version(commitments.PATH)):
             signed.setdefault(step.key, []).append(step)
     return {key: sorted(own, key=lambda step: step.extent) for key, own in signed.items()}
 
@@ -155,21 +144,21 @@ class Added:
     times: tuple[datetime, ...]
 
 
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class Growth:
     """What a history shows about the files that may only grow.
 
     Attributes:
         boards_first: Whether there were boards before there was any commitment.
+        added: What signed commits added to these files, and the reveals that they added.
         dropped: File to the last commit of the challenge whose version the newest one does not continue.
-        added: What signed commits added, file by file.
         signed: What the challenge's key has signed in the versions of others, and the commits that added it.
     """
 
     boards_first: bool
-    dropped: dict[str, Step] = field(default_factory=dict)
-    added: list[Added] = field(default_factory=list)
-    signed: list[tuple[Signed, Step]] = field(default_factory=list)
+    added: Sequence[Added]
+    dropped: Mapping[str, Step]
+    signed: Sequence[tuple[Signed, Step]]
 
 
 def grew(path: str, earlier: bytes, later: bytes) -> bool:
@@ -181,48 +170,78 @@ def grew(path: str, earlier: bytes, later: bytes) -> bool:
 
 
 def growth(
-    blobs: Blobs, steps: Sequence[Step], own: Sequence[Step], checked: Step, below: Collection[str]
+    repository: Repository, steps: Sequence[Step], own: Sequence[Step], checked: Step, below: Collection[str]
 ) -> Growth:
-    """Check the versions in commits.
+    """Compare the versions of these files in all commits.
 
     Args:
-        blobs: Reads versions.
+        repository: The repository.
         steps: All commits, oldest first.
         own: The challenge's, in the order in which its files grow.
         checked: The newest of them.
         below: Hashes of the newest and of those before it.
     """
     uncommitted = takewhile(lambda step: commitments.PATH not in step.blobs, steps)
-    result = Growth(boards_first=any(blobs.content(step.blobs.get(HISTORY, ABSENT)) for step in uncommitted))
+    added, dropped = list[Added](), dict[str, Step]()
     for path in GROWING:
-        final, before, last = blobs.content(checked.blobs.get(path, ABSENT)), b"", ABSENT
-        for place, step in enumerate(own):
-            version = step.blobs.get(path, ABSENT)
-            if version != last:
-                content, last = blobs.content(version), version
-                if not grew(path, content, final):
-                    result.dropped[path] = step
-                elif times := _times(path, before, content):
-                    result.added.append(Added(path=path, step=step, place=place, times=times))
-                    before = content
-    names = [step.commit for step in own]
-    reveals = sorted(filter(REVEAL.fullmatch, blobs.repository.files(checked.commit)))
-    versions: set[Blob] = set()
-    revealed = versions_in(blobs.repository, names, reveals)
-    for place, (step, files) in enumerate(zip(own, revealed, strict=True)):
-        for path, version in files.items():
-            if version not in versions and (times := _times(path, b"", blobs.content(version))):
-                result.added.append(Added(path=path, step=step, place=place, times=times))
-            versions.add(version)  # a restored backup publishes an earlier reveal again
-    key = blobs.key(checked.blobs.get(commitments.PATH, ABSENT))
-    own_names = set(names)
+        grown, without = _grown(repository, path, own, checked)
+        added += grown
+        if without is not None:
+            dropped[path] = without
+    own_names = {step.commit for step in own}
     others = [step for step in steps if step.commit not in own_names]
+    return Growth(
+        boards_first=any(step.version(HISTORY).size for step in uncommitted),
+        added=[*added, *_revealed(repository, own, checked)],
+        dropped=dropped,
+        signed=list(_signed_by_others(repository, others, checked, below)),
+    )
+
+
+def _grown(
+    repository: Repository, path: str, own: Sequence[Step], checked: Step
+) -> tuple[list[Added], Step | None]:
+    """Return what commits added to a file, and the last commit whose version the newest one does not continue."""
+    final = content(repository, checked.version(path))
+    added, without, before = list[Added](), None, b""
+    versions = [ABSENT, *(step.version(path) for step in own)]
+    for place, (last, version) in enumerate(pairwise(versions)):
+        if version == last:
+            continue
+        text = content(repository, version)
+        if not grew(path, text, final):
+            without = own[place]
+        elif times := _times(path, before, text):
+            added.append(Added(path=path, step=own[place], place=place, times=times))
+            before = text
+    return added, without
+
+
+def _revealed(repository: Repository, own: Sequence[Step], checked: Step) -> Iterator[Added]:
+    """Yield the reveals that commits added; a restored backup publishes an earlier one again."""
+    paths = sorted(filter(REVEAL.fullmatch, repository.files(checked.commit)))
+    revealed = versions_in(repository, [step.commit for step in own], paths)
+    seen = set[Blob]()
+    for place, (step, versions) in enumerate(zip(own, revealed, strict=True)):
+        for path, version in versions.items():
+            if version in seen:
+                continue
+            seen.add(version)
+            if times := _times(path, b"", content(repository, version)):
+                yield Added(path=path, step=step, place=place, times=times)
+
+
+def _signed_by_others(
+    repository: Repository, others: Sequence[Step], checked: Step, below: Collection[str]
+) -> Iterator[tuple[Signed, Step]]:
+    """Yield what the challenge's key has signed in the commits of others, and the newest version lacks."""
+    key = challenge_key(content(repository, checked.version(commitments.PATH)))
     for path in SIGNED:
-        kept = signed_in(path, blobs.content(checked.blobs.get(path, ABSENT)), key)
-        first = {(step.commit in below, step.blobs.get(path, ABSENT)): step for step in reversed(others)}
+        kept = signed_in(path, content(repository, checked.version(path)), key)
+        first = {(step.commit in below, step.version(path)): step for step in reversed(others)}
         for (_, version), step in first.items():
-            result.signed += [(part, step) for part in signed_in(path, blobs.content(version), key) - kept]
-    return result
+            for part in signed_in(path, content(repository, version), key) - kept:
+                yield part, step
 
 
 def _fresh(path: str, earlier: bytes, later: bytes) -> bytes:

@@ -19,7 +19,6 @@ from worker.fairness.manifests import AnnouncedPhase, Commitment
 from worker.fairness.receipts import Line
 from worker.verify.commits import (
     REVEAL,
-    Blobs,
     Growth,
     Step,
     claims,
@@ -268,8 +267,8 @@ def opened(place: str, choose: ChooseKey = only_key) -> Iterator[PublicRepositor
 
 def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
     repository, tip = clone.repository, clone.tip
-    blobs, steps = Blobs(repository), walk(repository, tip)
-    claiming = claims(blobs, steps)
+    steps = walk(repository, tip)
+    claiming = claims(repository, steps)
     key = choose(claiming)
     own = claiming.get(key or "", [])
     checked = newest(steps, own) or steps[-1]
@@ -286,7 +285,7 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
             commits=below,
             whole=not repository.is_shallow,
             key=key if own else None,
-            growth=growth(blobs, steps, own, checked, below),
+            growth=growth(repository, steps, own, checked, below),
             foreign=tuple(step for step in steps if step.commit not in own_names),
             changed=changed,
             changed_by=_changed_by(repository, checked.commit, changed, steps),

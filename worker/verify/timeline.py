@@ -18,7 +18,7 @@ from worker.fairness import receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.published import signed_in
 from worker.fairness.receipts import CADENCES
-from worker.verify.commits import ABSENT, GROWING, Added, Step, grew, is_served
+from worker.verify.commits import GROWING, Added, Step, grew, is_served
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (
     Fault,
@@ -116,7 +116,7 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
 def _withdrawn(repository: PublicRepository, name: str) -> Iterator[Verdict]:
     """Look for an earlier reveal of a phase that is not revealed now; a state from an older backup does not know it."""
     for step, _ in repository.versions(reveal_path(name)):
-        published = step.blobs.get(receipts.PATH, ABSENT).size
+        published = step.version(receipts.PATH).size
         later = receipts.read_log(repository.files.get(receipts.PATH, b"")[published:])
         if all(line.restored is None for line in later):
             yield contradicted(f"{step} revealed phase {name}, and the reveal was withdrawn")

@@ -286,7 +286,7 @@ def _take_submissions(organizer: Organizer) -> dict[tuple[str, str], int]:
     def quiet() -> bool:
         status = json.loads(organizer.type("status --json"))
         assert status["alerts"] == []
-        return (status["waiting"], status["owed"]) == (0, 0)
+        return (status["waiting"], status["pending"]) == (0, 0)
 
     organizer.wait(quiet, "something was left to do")
     return answered

@@ -138,7 +138,7 @@ class WorldPlay(StepWorker):
         """Return the seconds to the next answer or retry, or to the reading of the facts shortly before it, if that is still ahead."""
         now = self.clock.now()
         with self.store.read() as tx:
-            moments = [owed.not_before for owed in tx.owed()]
+            moments = [pending.not_before for pending in tx.pending()]
             moments += [
                 submission.not_before
                 for submission in tx.submissions(ACTIVE)

@@ -71,7 +71,7 @@ class Status:
         held: Submissions on hold for a person: pk to reason.
         holds: How many submissions are on hold for each kind of reason: its code to their number.
         retried: Submissions that wait for the next try after a failed call, download or evaluation.
-        owed: Rows of the outbox.
+        pending: Rows of the outbox.
         alerts: What needs a person.
         last_poll: When the queue was last polled.
         last_reconcile: When the listing was last compared.
@@ -95,7 +95,7 @@ class Status:
     held: dict[int, str | None]
     holds: dict[str, int]
     retried: Sequence[int]
-    owed: int
+    pending: int
     alerts: Sequence[Alert]
     last_poll: datetime | None
     last_reconcile: datetime | None
@@ -124,7 +124,7 @@ def _read_status(session: OrganizerSession) -> Status:
         led = lock.held()
     with session.store.read() as tx:
         active, alerts = tx.submissions(ACTIVE), tx.alerts()
-        leader, states, owed = tx.last_leader() if led else None, tx.counts(), tx.owed()
+        leader, states, pending = tx.last_leader() if led else None, tx.counts(), tx.pending()
         awaited, paused = waiting_for(commitments.public(tx)).values(), tx.pause()
         polled_at, reconciled_at, pushed_at = (
             None if (text := tx.fact(name)) is None else datetime.fromisoformat(text)
@@ -134,7 +134,7 @@ def _read_status(session: OrganizerSession) -> Status:
         waits = reasons(tx, configuration, waiting, now)
     since = [row.submitted_at or row.first_seen_at for row in waiting]
     retried = {row.pk for row in active if row.tries > 0 and row.hold is None}
-    retried |= {call.submission for call in owed if call.kind is OutboxKind.POST and call.tries > 0}
+    retried |= {call.submission for call in pending if call.kind is OutboxKind.POST and call.tries > 0}
     free_bytes, problem = session.files.free_bytes(), fault(configuration.state_dir)
     if not any(alert.code == "disk.reserve" for alert in alerts):
         problem = problem or below_reserve(free_bytes, configuration.submission.disk_reserve_gigabytes)
@@ -149,7 +149,7 @@ def _read_status(session: OrganizerSession) -> Status:
         held={row.pk: row.hold_reason or row.hold for row in active if row.hold is not None},
         holds=dict(sorted(Counter(row.hold for row in active if row.hold is not None).items())),
         retried=sorted(retried),
-        owed=len(owed),
+        pending=len(pending),
         alerts=alerts,
         last_poll=polled_at,
         last_reconcile=reconciled_at,
@@ -270,7 +270,7 @@ def _rows(state: Status) -> list[tuple[str, str]]:
         *waits,
         *awaited,
         ("On hold", _on_hold(state)),
-        ("To send to EvalAI", count_of(state.owed, "call")),
+        ("To send to EvalAI", count_of(state.pending, "call")),
         ("Last poll of the queue", _ago(state.last_poll, now)),
         ("Last comparison with EvalAI", _ago(state.last_reconcile, now)),
         ("Last push", _ago(state.last_push, now)),

@@ -252,8 +252,8 @@ def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
         yield f"Waiting after failures: {count_of(left.stuck, 'submission')}; see `neuco-worker status`."
     if left.paused:
         yield f"Waiting for `challenge pause --undo`, because scoring is paused: {count_of(left.paused, 'submission')}."
-    if left.owed:
-        yield f"Not sent to EvalAI yet (an answer, or the deletion of a message): {count_of(left.owed, 'call')}."
+    if left.pending:
+        yield f"Not sent to EvalAI yet (an answer, or the deletion of a message): {count_of(left.pending, 'call')}."
     if left.board:
         error = worker.publishing.last_error
         yield "The last board was not pushed." if error is None else error.sentence

@@ -49,20 +49,20 @@ class Waiting:
         active: Submissions that still need an answer, but no person's help.
         stuck: Submissions that wait for a person, or for the next try after a failure.
         paused: Submissions that wait for the end of a pause.
-        owed: Rows of the outbox.
+        pending: Rows of the outbox.
         board: Whether the repository may be behind.
     """
 
     active: int
     stuck: int
     paused: int
-    owed: int
+    pending: int
     board: bool
 
     @property
     def nothing(self) -> bool:
         """Whether everything is done."""
-        return not (self.active or self.stuck or self.paused or self.owed or self.board)
+        return not (self.active or self.stuck or self.paused or self.pending or self.board)
 
 
 class Worker:
@@ -176,7 +176,7 @@ class Worker:
                 self.context.log.error(error.sentence, event_key=error.code)
 
     def waiting(self, now: datetime) -> Waiting:
-        """Count what is left to do; nothing is owed before a phase opens."""
+        """Count what is left to do; nothing is pending before a phase opens."""
         configuration = self.context.configuration
         with self.context.store.read() as tx:
             active = [
@@ -184,8 +184,8 @@ class Worker:
                 for row in tx.submissions(ACTIVE)
                 if row.by_host is None or not is_early(configuration, row, now)
             ]
-            owed, paused = tx.owed(), tx.is_paused("pause")
-        late = {row.submission for row in owed if row.tries > 0}
+            pending, paused = tx.pending(), tx.is_paused("pause")
+        late = {row.submission for row in pending if row.tries > 0}
         stuck = {row.pk for row in active if row.hold is not None or row.tries > 0 or row.pk in late}
         held_back = {State.FETCHED, State.SCORING} if paused else set()
         waiting = {row.pk for row in active if row.state in held_back} - stuck
@@ -193,7 +193,7 @@ class Worker:
             active=len(active) - len(stuck) - len(waiting),
             stuck=len(stuck),
             paused=len(waiting),
-            owed=len(owed),
+            pending=len(pending),
             board=self.publishing.due(),
         )
 
@@ -221,9 +221,9 @@ def recover(tx: Transaction, files: FileStore, now: datetime) -> None:
     for row in tx.submissions([State.FETCHED]):
         if row.file_hash is None or files.find(row.file_hash) is None:
             tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
-    for owed in tx.owed(OutboxKind.POST):
-        if owed.sent_at is not None:  # EvalAI may have the answer
-            tx.note(owed.submission, read_at=None)
+    for pending in tx.pending(OutboxKind.POST):
+        if pending.sent_at is not None:  # EvalAI may have the answer
+            tx.note(pending.submission, read_at=None)
     tx.release()  # a restart tries again at once
     tx.set_fact(UNCOMPARED, "true")
     tx.request_publish()

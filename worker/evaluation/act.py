@@ -209,7 +209,7 @@ class ScoreSubmission(ChildAct[Result]):
             current = tx.get(self.pk)
             grid = self._context.configuration.submission.answer_grid
             release = answers.release_at(now, running_at=current.running_at if current else None, grid_s=grid)
-            tx.owe(OutboxKind.POST, self.pk, now=now, not_before=release)
+            tx.enqueue(OutboxKind.POST, self.pk, now=now, not_before=release)
             tx.resolve_alert(f"evaluate:{self.pk}")
 
     def _log(self, sentence: str, event: str, **details: str) -> None:

@@ -148,9 +148,9 @@ def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[
     A moment later than back-off and grid allow means that the clock was set back; such an answer does not count.
     """
     pks = [
-        owed.submission
-        for owed in tx.owed(OutboxKind.POST)
-        if now < owed.not_before <= now + LONGEST_WAIT + grid
+        pending.submission
+        for pending in tx.pending(OutboxKind.POST)
+        if now < pending.not_before <= now + LONGEST_WAIT + grid
     ]
     rows = (tx.get(pk) for pk in pks)
     return frozenset(row.team_key for row in rows if row is not None and row.team_key is not None)
@@ -260,7 +260,7 @@ def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: f
     if row.state is State.SCORED or row.superseded_by is not None:
         tx.note(row.pk, **values)
     elif tx.move(row.pk, row.state, State.SCORED, **values):
-        tx.owe(OutboxKind.POST, row.pk, now=now)
+        tx.enqueue(OutboxKind.POST, row.pk, now=now)
 
 
 def _with_score(

@@ -143,7 +143,7 @@ class FetchFile(ChildAct[Result]):
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()
         if tx.move(self.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, **values):
-            tx.owe(OutboxKind.POST, self.pk, now=now)
+            tx.enqueue(OutboxKind.POST, self.pk, now=now)
         tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now)
 
     def _retry(self, tx: Transaction, current: SubmissionRow, error: NeucoError, now: datetime) -> None:

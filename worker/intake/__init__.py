@@ -1,4 +1,4 @@
-"""Intake: store what EvalAI's messages and listings say, and send EvalAI what is owed to it.
+"""Intake: store what EvalAI's messages and listings say, and send EvalAI what the outbox holds.
 
 The stage (:class:`Intake`) decides which call comes next. Each call is an act with its own class. What EvalAI says of a submission
 decides how its row changes.

@@ -13,7 +13,7 @@ from worker.evaluation.answers import Answer, release_at
 from worker.intake import facts, quota
 from worker.intake.calls import Call
 from worker.intake.session import Session
-from worker.state import ALERT_AFTER_TRIES, OutboxKind, Owed, State, SubmissionRow, Transaction
+from worker.state import ALERT_AFTER_TRIES, OutboxKind, OutboxRow, State, SubmissionRow, Transaction
 
 
 class PostAnswer(Call[None]):
@@ -22,7 +22,7 @@ class PostAnswer(Call[None]):
     Args:
         context: The worker's surroundings.
         session: The session with EvalAI.
-        owed: The row of the outbox.
+        pending: The row of the outbox.
         row: The submission, read after its answer was known.
         phase: Settings of its phase.
     """
@@ -33,11 +33,11 @@ class PostAnswer(Call[None]):
     records_wait: ClassVar[bool] = True
 
     def __init__(
-        self, context: Context, session: Session, owed: Owed, row: SubmissionRow, phase: Phase
+        self, context: Context, session: Session, pending: OutboxRow, row: SubmissionRow, phase: Phase
     ) -> None:
         self._context = context
         self._session = session
-        self._owed = owed
+        self._pending = pending
         self._row = row
         self._phase = phase
         self._phase_pk = row.phase_pk or 0
@@ -48,7 +48,7 @@ class PostAnswer(Call[None]):
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Record that the answer is being sent: from now on, an answer that EvalAI shows may be ours."""
         super().intent(tx, now)
-        tx.note_owed(self._owed.id, sent_at=now)
+        tx.note_pending(self._pending.id, sent_at=now)
 
     def perform(self, resource: Client) -> None:
         """Send the answer, without stdout and stderr if the host has disabled the phase's logs."""
@@ -74,14 +74,14 @@ class PostAnswer(Call[None]):
             "insisted": row.insisted
             and bool(row.at_evalai.get("deleted")),  # else a later cancellation is told again
         }
-        tx.note_owed(self._owed.id, done_at=now)
+        tx.note_pending(self._pending.id, done_at=now)
         current = tx.get(row.pk)
         if current is None:
             return
         accepted["evalai_shows"] = current.showing(status=status)
         if current.answer != row.answer:
             tx.note(row.pk, **accepted)
-            tx.owe(OutboxKind.POST, row.pk, now=now)
+            tx.enqueue(OutboxKind.POST, row.pk, now=now)
         elif current.state in (State.SCORED, State.REJECTED):
             tx.move(row.pk, current.state, State.POSTED if status == "finished" else State.FAILED, **accepted)
         else:
@@ -98,16 +98,16 @@ class PostAnswer(Call[None]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Schedule the next try on the grid; whether the answer arrived is unknown, so the next try first reads the submission."""
-        row, owed = self._row, self._owed
+        row, pending = self._row, self._pending
         moment = release_at(
-            self._context.retry_at(now, owed.tries),
+            self._context.retry_at(now, pending.tries),
             running_at=row.running_at,
             grid_s=self._context.configuration.submission.answer_grid,
         )
-        tx.postpone(owed.id, not_before=moment)
+        tx.postpone(pending.id, not_before=moment)
         tx.note(row.pk, read_at=None)
         # Only if EvalAI answers all other calls, because an outage has an alert of its own.
-        stuck = owed.tries + 1 >= ALERT_AFTER_TRIES and self._session.silent_since == now
+        stuck = pending.tries + 1 >= ALERT_AFTER_TRIES and self._session.silent_since == now
         if isinstance(error, Rejected) or stuck:
             tx.report(f"post:{row.pk}", error, now=now)
 

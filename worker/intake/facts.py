@@ -42,7 +42,7 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
         tx.note(row.pk, message_phase=message.phase_pk)
     if row is not None and row.state in (State.FAILED, State.CANCELLED):
         tx.note(row.pk, read_at=None)
-    tx.owe(OutboxKind.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
+    tx.enqueue(OutboxKind.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
     return row is None or row.message_phase is None
 
 
@@ -291,7 +291,7 @@ def _follow_answered(tx: Transaction, row: SubmissionRow, facts: Submission, *, 
         tx.raise_alert(f"set-back:{row.pk}", "submission.set_back", text, now=now)
         return
     if tx.move(row.pk, state, State.REJECTED if state is State.FAILED else State.SCORED, reposts=1):
-        tx.owe(OutboxKind.POST, row.pk, now=now)
+        tx.enqueue(OutboxKind.POST, row.pk, now=now)
 
 
 def _no_repost(tx: Transaction, row: SubmissionRow, facts: Submission, *, gone: bool, now: datetime) -> None:
@@ -304,12 +304,12 @@ def _no_repost(tx: Transaction, row: SubmissionRow, facts: Submission, *, gone: 
         and not _perhaps_ours(tx, row)
         and tx.move(row.pk, row.state, answered)
     ):
-        tx.settle_all(OutboxKind.POST, row.pk, now=now)
+        tx.complete(OutboxKind.POST, row.pk, now=now)
 
 
 def _perhaps_ours(tx: Transaction, row: SubmissionRow) -> bool:
     """Return whether the answer that EvalAI shows may be ours, sent but never confirmed."""
-    return any(owed.sent_at is not None for owed in tx.owed(OutboxKind.POST, row.pk))
+    return any(pending.sent_at is not None for pending in tx.pending(OutboxKind.POST, row.pk))
 
 
 def repeated(tx: Transaction, facts: Submission) -> SubmissionRow | None:
@@ -336,7 +336,7 @@ def cancel(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
     """End a submission that needs no answer any more."""
     target = State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED
     if tx.move(row.pk, row.state, target):
-        tx.settle_all(OutboxKind.POST, row.pk, now=now)
+        tx.complete(OutboxKind.POST, row.pk, now=now)
 
 
 def supersede_older(tx: Transaction, pk: int) -> None:

@@ -12,7 +12,7 @@ from worker.evalai import Client, Message, Throttled, TokenRefused
 from worker.intake import facts
 from worker.intake.calls import Call
 from worker.intake.session import Session
-from worker.state import Owed, Transaction
+from worker.state import OutboxRow, Transaction
 
 POLL = Job("poll", lambda configuration: configuration.evalai.poll_every)
 GIVE_UP_TRIES = 5  # failed tries to delete a message
@@ -67,29 +67,29 @@ class DeleteMessage(Call[None]):
 
     Args:
         context: The worker's surroundings.
-        owed: The row of the outbox.
+        pending: The row of the outbox.
     """
 
     name = "delete"
     records_wait: ClassVar[bool] = True
 
-    def __init__(self, context: Context, owed: Owed) -> None:
+    def __init__(self, context: Context, pending: OutboxRow) -> None:
         self._context = context
-        self._owed = owed
-        self.pk = owed.submission
+        self._pending = pending
+        self.pk = pending.submission
 
     def perform(self, resource: Client) -> None:
         """Delete the message; doing so twice does no harm."""
-        resource.delete_message(self._owed.receipt or "")
+        resource.delete_message(self._pending.receipt or "")
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Settle the row of the outbox."""
-        tx.note_owed(self._owed.id, done_at=now)
+        tx.note_pending(self._pending.id, done_at=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Schedule the next try; an unknown receipt is given up, because its message comes back under a newer one."""
-        owed = self._owed
-        if owed.tries >= GIVE_UP_TRIES and not isinstance(error, Throttled | TokenRefused):
-            tx.note_owed(owed.id, done_at=now)
+        pending = self._pending
+        if pending.tries >= GIVE_UP_TRIES and not isinstance(error, Throttled | TokenRefused):
+            tx.note_pending(pending.id, done_at=now)
         else:
-            tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries))
+            tx.postpone(pending.id, not_before=self._context.retry_at(now, pending.tries))

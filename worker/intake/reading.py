@@ -163,8 +163,8 @@ class ReadSubmission(Call[Submission]):
                 facts.follow_absence(tx, row, now=now)
             return
         defer(self._context, tx, self.pk, error, now)
-        for owed in tx.owed(OutboxKind.POST, self.pk):
-            tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries))
+        for pending in tx.pending(OutboxKind.POST, self.pk):
+            tx.postpone(pending.id, not_before=self._context.retry_at(now, pending.tries))
 
 
 class ListSubmissions(Call[list[Submission]]):

@@ -36,7 +36,7 @@ from worker.intake.reading import (
 )
 from worker.intake.running import SetRunning, next_to_run, runs_already
 from worker.intake.session import BATCH_WINDOW, Session
-from worker.state import ACTIVE, LONGEST_WAIT, OutboxKind, Owed, State, SubmissionRow, Transaction
+from worker.state import ACTIVE, LONGEST_WAIT, OutboxKind, OutboxRow, State, SubmissionRow, Transaction
 
 # An older reading is not enough before `running` is sent, because that call would revive a cancelled submission.
 FRESH_TO_RUN = timedelta(seconds=3)
@@ -110,8 +110,12 @@ class Intake:
     def next_answer_at(self, now: datetime) -> datetime | None:
         """Return the moment of the answer grid that the next answer waits for; None if none waits, or only after a failure."""
         with self._context.store.read() as tx:
-            ready = [owed for owed in tx.owed(OutboxKind.POST) if owed.tries == 0 and self._waits(owed, now)]
-        return min((owed.not_before for owed in ready), default=None)
+            ready = [
+                pending
+                for pending in tx.pending(OutboxKind.POST)
+                if pending.tries == 0 and self._waits(pending, now)
+            ]
+        return min((pending.not_before for pending in ready), default=None)
 
     def reload(self) -> None:
         """Apply a changed configuration: its token may be another one, and EvalAI may have other phases now."""
@@ -148,7 +152,7 @@ class Intake:
         # Changes from the time when no worker ran decide what follows. But an answer that is late leaves first, after its facts were read
         # again: so there is progress even if the worker is killed again and again before the listing is complete.
         if self._timetable.done_at(RECONCILE) is None:
-            late = any(owed.not_before < now - OVERDUE for owed in tx.owed(OutboxKind.POST))
+            late = any(pending.not_before < now - OVERDUE for pending in tx.pending(OutboxKind.POST))
             if late and tx.fact(UNCOMPARED):
                 return None  # the listing would delay the answers for longer than the comparison does
             if call := (self._answer(tx, now) if late else None) or self._reconcile(tx, now):
@@ -173,29 +177,31 @@ class Intake:
         if (due or stale) and is_held(tx):
             return None
         if due:
-            owed, row = due[0]
+            pending, row = due[0]
             phase = self._context.configuration.phases[row.phase or ""]
-            return PostAnswer(self._context, self.session, owed, row, phase)
+            return PostAnswer(self._context, self.session, pending, row, phase)
         return self._reading(tx, stale, now, answer=True) if stale else None
 
     def _owed_answers(
         self, tx: Transaction, now: datetime
-    ) -> tuple[list[tuple[Owed, SubmissionRow]], list[SubmissionRow]]:
+    ) -> tuple[list[tuple[OutboxRow, SubmissionRow]], list[SubmissionRow]]:
         """Return the answers that may leave now, and the submissions that must be read before theirs may."""
-        due, stale, posts = [], [], tx.owed(OutboxKind.POST)
-        rows = tx.get_many([owed.submission for owed in posts])
-        for owed in posts:
-            row = rows.get(owed.submission)
-            if row is None or self._waits(owed, now, ahead=LOOK_AHEAD) or row.disputed:
+        due, stale, posts = [], [], tx.pending(OutboxKind.POST)
+        rows = tx.get_many([pending.submission for pending in posts])
+        for pending in posts:
+            row = rows.get(pending.submission)
+            if row is None or self._waits(pending, now, ahead=LOOK_AHEAD) or row.disputed:
                 continue
             # EvalAI was read after the answer was decided; a decision in the future means that the clock was set back
-            later = row.read_at is not None and (owed.created_at <= row.read_at or owed.created_at > now)
+            later = row.read_at is not None and (
+                pending.created_at <= row.read_at or pending.created_at > now
+            )
             settled = later and self._fresh(row, FRESH_TO_ANSWER, now)
             if not settled or row.phase not in self._context.configuration.phases:
                 # if its phase was removed from the configuration, the next reading puts it on hold
                 stale.append(row)
-            elif not self._waits(owed, now):
-                due.append((owed, row))
+            elif not self._waits(pending, now):
+                due.append((pending, row))
         return due, stale
 
     def _running(self, tx: Transaction, chosen: SubmissionRow | None, now: datetime) -> Call[Any] | None:
@@ -275,7 +281,7 @@ class Intake:
         return ReadPhases(self._context) if due else None
 
     def _deletion(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        due = [owed for owed in tx.owed(OutboxKind.DELETE) if not self._waits(owed, now)]
+        due = [pending for pending in tx.pending(OutboxKind.DELETE) if not self._waits(pending, now)]
         return DeleteMessage(self._context, due[0]) if due and self._to_spare(tx, now) else None
 
     def _poll(self, tx: Transaction, now: datetime) -> Call[Any] | None:
@@ -307,7 +313,7 @@ class Intake:
         most = (1 - QUEUE_SHARE) * self._budget.per_minute
         return self._budget.allows(now, keep=int(min(most, CALLS_AHEAD * waiting)))
 
-    def _waits(self, owed: Owed, now: datetime, *, ahead: timedelta = timedelta()) -> bool:
+    def _waits(self, pending: OutboxRow, now: datetime, *, ahead: timedelta = timedelta()) -> bool:
         """Return whether it is too early; a moment later than back-off and grid allow means that the clock was set back."""
         grid = seconds(self._context.configuration.submission.answer_grid)
-        return now + ahead < owed.not_before <= now + LONGEST_WAIT + grid
+        return now + ahead < pending.not_before <= now + LONGEST_WAIT + grid

@@ -143,7 +143,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
     sent to EvalAI again. All of this is safe while a worker runs.
 
     Raises:
-        OrganizerError: If it is unknown, or nothing is owed to its author.
+        OrganizerError: If it is unknown, or is not to be scored.
     """
     with session.store.write() as tx:
         row = _submission(tx, pk)
@@ -160,13 +160,13 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         if row.state in ANSWERED and row.posted is not None:
             tx.note(pk, insisted=True)
             tx.move(pk, row.state, State.REJECTED if row.state is State.FAILED else State.SCORED, reposts=0)
-            tx.owe(OutboxKind.POST, pk, now=session.clock())
+            tx.enqueue(OutboxKind.POST, pk, now=session.clock())
             return row
         if row.state not in ACTIVE:
             raise OrganizerError(
                 f"Submission {pk} is {row.state}, so it does not need to be scored.",
                 hint="To score it again, re-run it at EvalAI as a host. To score changed tasks, run `neuco-worker challenge apply`.",
-                code="submission.nothing_owed",
+                code="submission.nothing_to_retry",
             )
         tx.release(pk)
         if row.disputed:

@@ -27,7 +27,7 @@ from worker.state.rows import (
     AttemptRow,
     CellRow,
     Event,
-    Owed,
+    OutboxRow,
     PhaseRow,
     SubmissionRow,
 )
@@ -60,8 +60,8 @@ __all__ = [
     "Leader",
     "LeaderLock",
     "OutboxKind",
+    "OutboxRow",
     "Outcome",
-    "Owed",
     "Pause",
     "PhaseRow",
     "State",

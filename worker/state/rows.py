@@ -163,7 +163,7 @@ class CellRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Owed:
+class OutboxRow:
     """A row of ``outbox``."""
 
     id: int = field(metadata=KEY)

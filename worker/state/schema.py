@@ -72,7 +72,7 @@ cells = table("cells", metadata, rows.CellRow)
 outbox = table(
     "outbox",
     metadata,
-    rows.Owed,
+    rows.OutboxRow,
     ForeignKeyConstraint(["submission"], ["submissions.pk"]),
     Index("outbox_due", "done_at", "not_before"),
 )

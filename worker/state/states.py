@@ -5,7 +5,7 @@ file leads to rejected → failed. The other transitions are explained at :data:
 
 A submission can be superseded (re-run under a new pk) from every other state, and cancelled until its answer has left. Waiting (for
 the network, an organizer, the answer grid) is never a state of its own: ``not_before`` and, if a person must act, ``hold`` are stored
-with the state. ``uploading`` is a state because nothing is owed during it: the submission needs no answer and takes no turn, and a
+with the state. ``uploading`` is a state because nothing is pending during it: the submission needs no answer and takes no turn, and a
 drain can end without it.
 """
 
@@ -22,7 +22,7 @@ class State(StrEnum):
     ACKNOWLEDGED = "acknowledged"
     """Its facts are stored in the database; the queue's message may be deleted."""
     UPLOADING = "uploading"
-    """A large upload is under way: EvalAI shows a placeholder instead of the file. Nothing is owed to anybody yet."""
+    """A large upload is under way: EvalAI shows a placeholder instead of the file. Nobody is to be answered yet."""
     FETCHED = "fetched"
     """Its file is stored here."""
     SCORING = "scoring"
@@ -118,7 +118,7 @@ class Outcome(StrEnum):
 
 
 class OutboxKind(StrEnum):
-    """What is owed to EvalAI, kept in the outbox until it is done."""
+    """A call to EvalAI, kept in the outbox until it is done."""
 
     POST = "post"
     DELETE = "delete"

@@ -1,4 +1,4 @@
-"""What is done for submissions, and what is owed: attempts, the outbox of calls to EvalAI, and the score matrix.
+"""What is done for submissions, and what is pending: attempts, the outbox of calls to EvalAI, and the score matrix.
 
 The matrix has one cell per content, task, version and protocol, with the scores of its folds.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from scoring.scorecard import TaskScore, folds_to_json
-from worker.state.rows import AttemptRow, CellRow, Instant, Owed
+from worker.state.rows import AttemptRow, CellRow, Instant, OutboxRow
 from worker.state.schema import QUERIES, Tables, attempts, cells, outbox, submissions
 from worker.state.states import Attempt, OutboxKind, Outcome
 
@@ -28,7 +28,7 @@ _HAS_CELLS = sa.select(sa.exists().where(cells.c.phase == sa.bindparam("phase"))
 
 
 @lru_cache(maxsize=QUERIES)
-def _owed(kind: OutboxKind | None) -> sa.Select[Any]:
+def _pending(kind: OutboxKind | None) -> sa.Select[Any]:
     query = sa.select(outbox).where(outbox.c.done_at.is_(None)).order_by(outbox.c.not_before, outbox.c.id)
     return query if kind is None else query.where(outbox.c.kind == kind)
 
@@ -79,7 +79,7 @@ class Work(Tables):
         """Return for each team when an evaluation of one of its submissions last began."""
         return {row[0]: row[1] for row in self._connection.execute(_LAST_TURNS)}
 
-    def owe(
+    def enqueue(
         self,
         kind: OutboxKind,
         pk: int,
@@ -92,9 +92,11 @@ class Work(Tables):
         values = {"not_before": not_before or now, "receipt": receipt, "tries": 0, "created_at": now}
         self._put(outbox, {"kind": kind, "submission": pk, "done_at": None}, **values)
 
-    def owed(self, kind: OutboxKind | None = None, pk: int | None = None) -> list[Owed]:
-        """Return what is still owed, the earliest due first."""
-        return [owed for owed in self._all(Owed, _owed(kind)) if pk in (None, owed.submission)]
+    def pending(self, kind: OutboxKind | None = None, pk: int | None = None) -> list[OutboxRow]:
+        """Return the calls that are still to be made, the earliest due first."""
+        return [
+            pending for pending in self._all(OutboxRow, _pending(kind)) if pk in (None, pending.submission)
+        ]
 
     def messaged_at(self, pk: int) -> datetime | None:
         """Return when a message about a submission last came; None if only the listing has shown it."""
@@ -104,22 +106,24 @@ class Work(Tables):
         latest: datetime | None = self._connection.execute(query).scalar()
         return latest
 
-    def note_owed(self, owed: int, **values: Any) -> None:
-        """Record when the first byte of what is owed is about to be sent, or when EvalAI has it."""
-        self._connection.execute(outbox.update().where(outbox.c.id == owed).values(values))
+    def note_pending(self, pending: int, **values: Any) -> None:
+        """Record when the first byte of a call is about to be sent, or when EvalAI has it."""
+        self._connection.execute(outbox.update().where(outbox.c.id == pending).values(values))
 
-    def settle_all(self, kind: OutboxKind, pk: int, *, now: datetime) -> None:
-        """Close all open rows of this kind, because they are no longer wanted."""
+    def complete(self, kind: OutboxKind, pk: int, *, now: datetime) -> None:
+        """Close all open rows of this kind, because their calls are no longer wanted."""
         self._connection.execute(
             outbox.update()
             .where(outbox.c.kind == kind, outbox.c.submission == pk, outbox.c.done_at.is_(None))
             .values(done_at=now)
         )
 
-    def postpone(self, owed: int, *, not_before: datetime) -> None:
+    def postpone(self, pending: int, *, not_before: datetime) -> None:
         """Count a failed try, and set the time of the next one."""
         self._connection.execute(
-            outbox.update().where(outbox.c.id == owed).values(not_before=not_before, tries=outbox.c.tries + 1)
+            outbox.update()
+            .where(outbox.c.id == pending)
+            .values(not_before=not_before, tries=outbox.c.tries + 1)
         )
 
 

@@ -291,8 +291,8 @@ def test_a_message_waits_while_the_answer_to_the_placeholder_is_on_its_way(
         tx.move(pk, State.UPLOADING, State.ACKNOWLEDGED)
         tx.move(pk, State.ACKNOWLEDGED, State.REJECTED, file_hash=uploads.PLACEHOLDER)
         take_message(tx, message, now=worker.clock.now())
-        assert tx.owed(OutboxKind.DELETE, pk) == []
+        assert tx.pending(OutboxKind.DELETE, pk) == []
         tx.move(pk, State.REJECTED, State.FAILED)
         take_message(tx, message, now=worker.clock.now())
-        assert len(tx.owed(OutboxKind.DELETE, pk)) == 1
+        assert len(tx.pending(OutboxKind.DELETE, pk)) == 1
     assert worker.state(pk) is State.ACKNOWLEDGED

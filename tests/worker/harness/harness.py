@@ -550,8 +550,10 @@ class StepWorker:
         )
         with self.store.read() as tx:
             left = [row for row in tx.submissions(ACTIVE) if row.hold is None]
-            owed = tx.owed()
-        return looked and intake.drained and not (self.busy or left or owed or self.daemon.publishing.due())
+            pending = tx.pending()
+        return (
+            looked and intake.drained and not (self.busy or left or pending or self.daemon.publishing.due())
+        )
 
     def row(self, pk: int) -> SubmissionRow:
         """Return what the worker knows of a submission."""

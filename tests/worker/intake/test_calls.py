@@ -207,10 +207,10 @@ def test_unknown_handles_are_given_up(harness: Harness, worker: StepWorker) -> N
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     with worker.store.write() as tx:
-        tx.owe(OutboxKind.DELETE, pk, now=worker.clock.now(), receipt="nonsense")
+        tx.enqueue(OutboxKind.DELETE, pk, now=worker.clock.now(), receipt="nonsense")
     worker.wait(100)
     with worker.store.read() as tx:
-        assert tx.owed() == []
+        assert tx.pending() == []
 
 
 def test_a_wrong_challenge_or_phase_is_fatal_at_start(harness: Harness) -> None:

@@ -124,13 +124,13 @@ def test_the_outbox_holds_one_open_row_per_kind(store: Store) -> None:
     with store.write() as tx:
         tx.add(1, now=NOW)
         for receipt in "abc":
-            tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt=receipt)
-        (owed,) = tx.owed()
-        assert owed.receipt == "c"
-        tx.note_owed(owed.id, done_at=NOW)
-        assert tx.owed() == []
-        tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt="d")
-        assert [row.receipt for row in tx.owed(OutboxKind.DELETE)] == ["d"]
+            tx.enqueue(OutboxKind.DELETE, 1, now=NOW, receipt=receipt)
+        (pending,) = tx.pending()
+        assert pending.receipt == "c"
+        tx.note_pending(pending.id, done_at=NOW)
+        assert tx.pending() == []
+        tx.enqueue(OutboxKind.DELETE, 1, now=NOW, receipt="d")
+        assert [row.receipt for row in tx.pending(OutboxKind.DELETE)] == ["d"]
 
 
 def at_once(*work: Callable[[], object]) -> None:

@@ -201,7 +201,7 @@ def assess(phase: PhaseSnapshot) -> Assessment | None:
     contenders, ranking, rules = ordered.contenders, ordered.ranking, phase.rules
     weighs = np.array([contender.weighs(rules) for contender in contenders])
     numbered = np.array([contender.numbered for contender in contenders])
-    luck = bootstrap(
+    uncertainty = bootstrap(
         fold_table(phase, ordered.tasks, contenders),
         epsilon=phase.epsilon,
         weighs=weighs,
@@ -222,19 +222,19 @@ def assess(phase: PhaseSnapshot) -> Assessment | None:
     pks = [contender.entry.submission for contender in contenders]
     figures = Figures(
         weights=dict(zip(ordered.tasks, ranking.weights, strict=True)),
-        rows=tuple(_row(ordered, luck, stability, index) for index in range(len(contenders))),
+        rows=tuple(_row(ordered, uncertainty, stability, index) for index in range(len(contenders))),
         leave_one_out={
             pks[left]: tuple((pks[ahead], pks[behind]) for ahead, behind in pairs)
             for left, pairs in reversals.items()
         },
     )
-    groups = tie_groups(numbered.tolist(), luck.beats, (~(weighs | numbered)).tolist())
+    groups = tie_groups(numbered.tolist(), uncertainty.beats, (~(weighs | numbered)).tolist())
     return Assessment(**vars(ordered), groups=groups, figures=figures)
 
 
-def _row(order: Order, luck: Uncertainty, stability: Sequence[RowStability], index: int) -> RowFigures:
+def _row(order: Order, uncertainty: Uncertainty, stability: Sequence[RowStability], index: int) -> RowFigures:
     tasks, ranking, entry = order.tasks, order.ranking, order.contenders[index].entry
-    interval = luck.q_intervals[index]
+    interval = uncertainty.q_intervals[index]
     last = index + 1 == len(order.contenders)
     return RowFigures(
         submission=entry.submission,
@@ -243,10 +243,10 @@ def _row(order: Order, luck: Uncertainty, stability: Sequence[RowStability], ind
         weighted_rank=ranking.weighted_ranks[index],
         task_ranks=dict(zip(tasks, ranking.task_ranks[index], strict=True)),
         q_interval=None if interval is None else (round(interval[0], DIGITS), round(interval[1], DIGITS)),
-        rank_interval=luck.rank_intervals[index],
-        p_first=luck.p_first[index],
-        p_top3=luck.p_top3[index],
-        swap_with_next=None if last else float(luck.beats[index + 1, index]),
+        rank_interval=uncertainty.rank_intervals[index],
+        p_first=uncertainty.p_first[index],
+        p_top3=uncertainty.p_top3[index],
+        swap_with_next=None if last else float(uncertainty.beats[index + 1, index]),
         stability=stability[index] if stability else None,
     )
 

@@ -87,7 +87,7 @@ class RayEngine(Engine):
     def __init__(self, *, address: str = "auto") -> None:
         if not ray.is_initialized():
             try:
-                _knock(address)
+                _check_port(address)
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
             except (OSError, RuntimeError, ValueError) as error:
                 if str(error).startswith("Version mismatch"):  # with both versions, over several lines
@@ -165,7 +165,7 @@ def _differs(what: str) -> OrganizerError:
     )
 
 
-def _knock(address: str) -> None:
+def _check_port(address: str) -> None:
     """Connect to the head's port, if the address has one.
 
     Raises:

@@ -31,7 +31,7 @@ from tests.worker.harness.harness import DIM, Harness, embeddings, git
 from worker.fairness import disclosure
 from worker.fairness.disclosure import FILES_PATH
 from worker.organizer.board_by_hand import close, publish_now
-from worker.organizer.disclosure import lay_out
+from worker.organizer.disclosure import prepare_files
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.verify import Status, Verdict, verdicts
@@ -188,7 +188,7 @@ def test_contents_too_large_for_the_repository_are_left_out(
         (left / f"{left.name}.0").write_text("no longer due")
         with open_session(harness.path) as session:
             close(session, "dev")
-            lay_out(session, ["dev"], tell=told.append)
+            prepare_files(session, ["dev"], tell=told.append)
             reveal(session, ["dev"], labels=True)
             publish_now(session, tell=print)
         assert "would take more than 1 GB" in told[0]

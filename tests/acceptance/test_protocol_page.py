@@ -39,7 +39,7 @@ from scoring.tasks import TaskType
 from scoring.tasks.tasks import make_task
 from tests.leaderboard.harness.phases import START, entry
 from tests.worker.harness.rules import phase_rules
-from worker.fairness.membership import Rung, ladders
+from worker.fairness.membership import LadderEntry, ladders
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
 EPSILON = 0.02
@@ -655,8 +655,8 @@ def test_the_answers_of_ladders(
 ) -> None:
     """Two teams climb two ladders each, whatever the order of reading; a content without a score now only keeps its place."""
     values = dict(zip("abcdef", q_means, strict=True))
-    rungs = [
-        Rung(
+    ladder_entries = [
+        LadderEntry(
             submission=pk,
             team=(int(team), public),
             content=content,
@@ -667,12 +667,10 @@ def test_the_answers_of_ladders(
     ]
     rules = phase_rules(selection="ladder", ladder_step=0.1)
     expected = {}
-    for team in {rung.team for rung in rungs}:
-        own = [rung for rung in rungs if rung.team == team]
-        scored = {rung.content for rung in own if rung.q_mean is not None}
-        climbed = answers(
-            {rung.content: values[rung.content] for rung in own if rung.content in scored}, 3, 0.1
-        )
-        expected |= {rung.submission: climbed[rung.content] for rung in own if rung.q_mean is not None}
-    shown_values = ladders(rungs[::-1], rules)
+    for team in {one.team for one in ladder_entries}:
+        own = [one for one in ladder_entries if one.team == team]
+        scored = {one.content for one in own if one.q_mean is not None}
+        climbed = answers({one.content: values[one.content] for one in own if one.content in scored}, 3, 0.1)
+        expected |= {one.submission: climbed[one.content] for one in own if one.q_mean is not None}
+    shown_values = ladders(ladder_entries[::-1], rules)
     assert {pk: (answer.value, answer.counts) for pk, answer in shown_values.items()} == expected

@@ -54,7 +54,7 @@ def reveal(
     Example: `neuco-worker challenge reveal --phase dev --yes --config challenge.yaml`
     """
     from worker.organizer.board_by_hand import publish_now
-    from worker.organizer.disclosure import lay_out, unpublished_files
+    from worker.organizer.disclosure import prepare_files, unpublished_files
     from worker.organizer.reveal import choose
     from worker.organizer.reveal import reveal as reveal_phases
 
@@ -68,7 +68,7 @@ def reveal(
             yes=yes,
         )
         publish_now(session, tell=print)  # the revealed history must include the last board
-        lay_out(session, names, tell=print)
+        prepare_files(session, names, tell=print)
         fresh = reveal_phases(session, names, labels=labels)
         published = publish_now(session, tell=print)
         unpublished = unpublished_files(session)

@@ -1,7 +1,7 @@
 """What the numbers of submissions show: EvalAI gives each new one the highest of its team in the phase, plus one, and nobody can write it.
 
 A submission that is moved to another team keeps its number. So one that was moved before it was first read betrays itself, unless its
-number happens to fit. But EvalAI counts without a lock, so two uploads at the same time get the same number, and strangers may take
+number happens to fit. But EvalAI counts without a lock, so two uploads at the same time get the same number, and others may take
 submissions away from a team for a while. Neither may turn against an honest file. So what counts as evidence is only a submission that
 was never seen away from its team, and was there before the request that made the new one began.
 """

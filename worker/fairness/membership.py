@@ -4,10 +4,10 @@ The worker makes its answers and boards with these functions, and `verify` appli
 
 The Ladder (Blum and Hardt, 2015): a submission counts and is shown its own value only if it is better than the team's value by a step.
 Otherwise the team is shown its earlier value again, so that many submissions reveal hardly more than one. Each team has one ladder in a
-phase for its public submissions, and another one for its private ones, which nobody can check. Equal content is the same rung: it has the
-place of the first file with that content, and the same answer. What the organizers take off the board is on no ladder. A disqualified team
-stays on its ladder: it gets the answers that it would get anyway, and no board shows it. What anybody writes at EvalAI later (a flag, a
-baseline mark, a deletion, a cancellation) changes neither a ladder nor a board.
+phase for its public submissions, and another one for its private ones, which nobody can check. Equal content has one place,
+that of the first file with it, and one answer. What the organizers take off the board is on no ladder. A disqualified team stays on its
+ladder: it gets the answers that it would get anyway, and no board shows it. What anybody writes at EvalAI later (a flag, a baseline mark,
+a deletion, a cancellation) changes neither a ladder nor a board.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from worker.fairness.events import QualifyingEvent, SubmissionFacts
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rung:
+class LadderEntry:
     """A scored submission on a ladder.
 
     Attributes:
@@ -62,38 +62,38 @@ def climbs(facts: SubmissionFacts) -> bool:
     return not facts.own and facts.removed is None
 
 
-def ladders(rungs: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:
+def ladders(entries: Iterable[LadderEntry], rules: PhaseRules) -> dict[int, ShownValue]:
     """Compute every ladder; return the value that each of its submissions is shown.
 
     Args:
-        rungs: The submissions of one phase, in any order.
+        entries: The submissions of one phase, in any order.
         rules: The phase's rules, with a step.
     """
-    by_team: defaultdict[tuple[int, bool], list[Rung]] = defaultdict(list)
-    for rung in rungs:
-        by_team[rung.team].append(rung)
+    by_team: defaultdict[tuple[int, bool], list[LadderEntry]] = defaultdict(list)
+    for entry in entries:
+        by_team[entry.team].append(entry)
     shown_values: dict[int, ShownValue] = {}
     for ladder in by_team.values():
         shown_values |= _climb(ladder, rules)
     return shown_values
 
 
-def _climb(ladder: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:
+def _climb(ladder: Iterable[LadderEntry], rules: PhaseRules) -> dict[int, ShownValue]:
     step, shown_values = rules.ladder_step or 0.0, {}
-    by_content: dict[str, list[Rung]] = {}
-    for rung in sorted(ladder, key=lambda rung: rung.place):
-        by_content.setdefault(rung.content, []).append(rung)
+    by_content: dict[str, list[LadderEntry]] = {}
+    for entry in sorted(ladder, key=lambda entry: entry.place):
+        by_content.setdefault(entry.content, []).append(entry)
     standing = None
     for same in by_content.values():
-        scored = [rung for rung in same if rung.q_mean is not None]
+        scored = [entry for entry in same if entry.q_mean is not None]
         if not scored or scored[0].q_mean is None:
             continue
         q_mean = scored[0].q_mean
         counts = standing is None or q_mean > standing + step
         if standing is None or counts:
             standing = shown(q_mean, rules.decimals, step)
-        for rung in scored:
-            shown_values[rung.submission] = ShownValue(value=standing, counts=counts)
+        for entry in scored:
+            shown_values[entry.submission] = ShownValue(value=standing, counts=counts)
     return shown_values
 
 

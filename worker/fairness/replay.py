@@ -26,7 +26,7 @@ from worker.fairness.events import (
     SubmissionEvent,
     TeamEvent,
 )
-from worker.fairness.membership import AFTER_THE_CLOSE, Rung, ShownValue, climbs, ladders
+from worker.fairness.membership import AFTER_THE_CLOSE, LadderEntry, ShownValue, climbs, ladders
 
 Dated = TypeVar("Dated", ClosedEvent, QualifyingEvent, SubmissionEvent, ScoreEvent, PhaseEvent, TeamEvent)
 LAST_PLACE = 2**62  # on a ladder: a submission that is being scored for the first time comes after all others
@@ -195,8 +195,8 @@ class PhaseReplay:
         if entry is None or entry not in self.scores:
             return LAST_PLACE, LAST_PLACE
         newest = self.scores[entry].events[-1]
-        mates = self._ladders.get((newest.team_key, bool(newest.public_at_first)), ())
-        same = [name for name in mates if self.scores[name].events[-1].content == newest.content]
+        same_team = self._ladders.get((newest.team_key, bool(newest.public_at_first)), ())
+        same = [name for name in same_team if self.scores[name].events[-1].content == newest.content]
         return min(self._places[name] for name in [*same, entry]), self._places[entry]
 
     def rules(self, moment: datetime) -> PhaseRules | None:
@@ -275,11 +275,13 @@ class PhaseReplay:
         """Return the submissions that count on a ladder; None if the rules have none."""
         if decided.rules.ladder_step is None:
             return None
-        rungs = self._rungs(self.scores, decided, moment)
-        return frozenset(pk for pk, value in ladders(rungs, decided.rules).items() if value.counts)
+        on_ladder = self._ladder_entries(self.scores, decided, moment)
+        return frozenset(pk for pk, value in ladders(on_ladder, decided.rules).items() if value.counts)
 
-    def _rungs(self, entries: Iterable[str], decided: PhaseEvent, moment: datetime) -> Iterator[Rung]:
-        """Yield the answered ones of these entries as rungs of their ladders at a moment."""
+    def _ladder_entries(
+        self, entries: Iterable[str], decided: PhaseEvent, moment: datetime
+    ) -> Iterator[LadderEntry]:
+        """Yield the answered ones of these entries as entries of their ladders at a moment."""
         for name in entries:
             facts = self.registered[name].at(moment) if name in self.registered else None
             answered_at, first = self.answered_at.get(name), self.scores[name].at(moment)
@@ -292,10 +294,12 @@ class PhaseReplay:
             ):
                 continue
             score = self._score(name, decided, moment)
-            yield self._rung(score or first, None if score is None else self._q_mean(score, decided.epsilon))
+            yield self._ladder_entry(
+                score or first, None if score is None else self._q_mean(score, decided.epsilon)
+            )
 
-    def _rung(self, score: ScoreEvent, q_mean: float | None) -> Rung:
-        return Rung(
+    def _ladder_entry(self, score: ScoreEvent, q_mean: float | None) -> LadderEntry:
+        return LadderEntry(
             submission=score.submission,
             team=(score.team_key or 0, bool(score.public_at_first)),
             content=score.content,
@@ -350,9 +354,9 @@ class PhaseReplay:
             before = self._before(score, moment)
             return plain if before is None else ShownValue(value=before.q_mean, counts=before.counts)
         team = score.team_key, bool(score.public_at_first)
-        mates = (name for name in self._ladders.get(team, ()) if name != score.entry)
-        rungs = [*self._rungs(mates, decided, moment), self._rung(score, q_mean)]
-        return ladders(rungs, rules)[score.submission]
+        same_team = (name for name in self._ladders.get(team, ()) if name != score.entry)
+        on_ladder = [*self._ladder_entries(same_team, decided, moment), self._ladder_entry(score, q_mean)]
+        return ladders(on_ladder, rules)[score.submission]
 
     def _before(self, score: ScoreEvent, moment: datetime) -> ScoreEvent | None:
         """Return the score of the same entry before this one."""

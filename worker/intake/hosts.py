@@ -29,7 +29,7 @@ KNOWN_HOSTS = "hosts"  # the fact with their names, and when these were read
 AUTHORS = "authors"  # the fact with the names of all authors by number
 PAGES = "author_pages"  # the fact with the next page of each phase's listing that is being read
 CHANGED = "evalai.hosts_changed"
-STRANGER = "its author was not a member of the team"
+NOT_A_MEMBER = "its author was not a member of the team"
 TAKEN_OFF = (
     "It was answered before this could be checked, and was taken off the board. If the team did send it, put it back with"
     " `neuco-worker challenge disqualify --undo`."
@@ -254,7 +254,7 @@ def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: d
     if fresh.posted is None:
         holds.hold(tx, fresh, error, now=now)
     elif fresh.excluded is None and not fresh.insisted:
-        tx.note(row.pk, excluded=STRANGER)
+        tx.note(row.pk, excluded=NOT_A_MEMBER)
         tx.request_publish()
         tx.raise_alert(
             f"sender:{row.pk}", error.code, f"{error.sentence} {TAKEN_OFF}", now=now, happened=True

@@ -28,7 +28,7 @@ from worker.runtime.storage import RESCORING
 from worker.state import SubmissionRow, Transaction
 
 
-def lay_out(session: OrganizerSession, phases: Collection[str], *, tell: Tell) -> None:
+def prepare_files(session: OrganizerSession, phases: Collection[str], *, tell: Tell) -> None:
     """Write the contents that the rules of phases name to where the worker finds them, which publishes them once the phases are revealed.
 
     Args:
@@ -49,7 +49,7 @@ def lay_out(session: OrganizerSession, phases: Collection[str], *, tell: Tell) -
         if not revealed:
             _clear(files_branch.folder(session.configuration, name), {row.content_hash for row in rows})
         for row in rows:
-            if reason := _lay_out(session, setup, row):
+            if reason := _prepare(session, setup, row):
                 tell(f"The file of submission {row.pk} in phase {name} is not published: {reason}.")
 
 
@@ -61,7 +61,7 @@ def _clear(folder: Path, due: Collection[str | None]) -> None:
 
 
 def unpublished_files(session: OrganizerSession) -> int:
-    """Return how many parts of what was laid out and revealed the branch still lacks."""
+    """Return how many parts of what was prepared and revealed the branch still lacks."""
     with session.store.read() as tx:
         return len(files_branch.missing(tx, session.configuration))
 
@@ -74,14 +74,14 @@ def due(tx: Transaction, phase: str) -> list[int]:
     return disclosure.due(rule, ((standing.submission, standing.baseline) for standing in standings))
 
 
-def _lay_out(session: OrganizerSession, setup: PhaseSetup, row: SubmissionRow) -> str:
+def _prepare(session: OrganizerSession, setup: PhaseSetup, row: SubmissionRow) -> str:
     """Write a content, unless it is there already; return why it cannot be published, empty if it can."""
     content, configuration = str(row.content_hash), session.configuration
     place = files_branch.folder(configuration, setup.record.codename) / content
     if place.is_dir():
         return ""
     size = canonical_bytes(setup.record.ids, setup.record.protocol.embedding_dim)
-    if files_branch.laid_out_bytes(configuration) + size > disclosure.LIMIT_BYTES:
+    if files_branch.prepared_bytes(configuration) + size > disclosure.LIMIT_BYTES:
         return "with it, the published files would take more than 1 GB"
     stored = session.files.find(row.file_hash or "")
     if stored is None:

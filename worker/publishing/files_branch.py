@@ -1,6 +1,6 @@
 """The branch `files`: the contents that reveals have published, part by part.
 
-Before a reveal, they are laid out in a folder of the state directory, in which they stay. The worker pushes each part that the branch
+Before a reveal, they are prepared in a folder of the state directory, in which they stay. The worker pushes each part that the branch
 lacks, and all of them again if somebody else has changed the branch. The next push of the board names the commit of this branch.
 """
 
@@ -46,7 +46,7 @@ def folder(configuration: Configuration, phase: str) -> Path:
     return configuration.state_dir / FOLDER / phase
 
 
-def laid_out_bytes(configuration: Configuration) -> int:
+def prepared_bytes(configuration: Configuration) -> int:
     """Return how much all contents take together."""
     return sum(part.stat().st_size for part in (configuration.state_dir / FOLDER).glob("*/*/*"))
 

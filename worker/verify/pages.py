@@ -234,5 +234,5 @@ def _unexplained(
         explained |= {reveal_path(name), f"{folder}/ids.txt"}
         explained |= {f"{folder}/labels/{file}" for file in phase.labels}
         explained |= {f"{folder}/{part.name}" for part in phase.document.parts}
-    found = {*repository.files, *filter(is_own, repository.strangers)}
+    found = {*repository.files, *filter(is_own, repository.foreign_paths)}
     return sorted(found - explained)

@@ -138,7 +138,7 @@ class PublicRepository:
         branch: The branch that was read; None for a plain folder.
         commit: The commit that was read: the newest one that the challenge has signed, otherwise the tip. None for a plain folder.
         history: The history; None for a plain folder.
-        strangers: Paths of what a worker does not publish, which is not read.
+        foreign_paths: Paths of what a worker does not publish, which is not read.
         contents: The published contents in the commit that `reveal/files.json` names; usable while the repository is open.
         versions: The versions of a file in the challenge's commits; usable while the repository is open.
     """
@@ -148,7 +148,7 @@ class PublicRepository:
     branch: str | None = None
     commit: Step | None = None
     history: History | None = None
-    strangers: tuple[str, ...] = ()
+    foreign_paths: tuple[str, ...] = ()
     contents: Contents = field(default=no_contents)
     versions: Versions = field(default=no_versions)
 
@@ -199,7 +199,7 @@ def read_folder(folder: Path) -> PublicRepository:
     }
     own = {path: content for path, content in files.items() if is_own(path)}
     return PublicRepository(
-        files=own, address=str(folder), strangers=tuple(path for path in files if path not in own)
+        files=own, address=str(folder), foreign_paths=tuple(path for path in files if path not in own)
     )
 
 
@@ -273,7 +273,7 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
     own = claiming.get(key or "", [])
     checked = newest(steps, own) or steps[-1]
     below = frozenset(repository.commits(checked.commit))
-    files, strangers = _files(repository, checked.commit)
+    files, foreign_paths = _files(repository, checked.commit)
     changed = repository.changed(checked.commit, tip)
     own_names = {step.commit for step in own}
     return PublicRepository(
@@ -290,7 +290,7 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
             changed=changed,
             changed_by=_changed_by(repository, checked.commit, changed, steps),
         ),
-        strangers=strangers,
+        foreign_paths=foreign_paths,
         contents=_contents(repository, files.get(FILES_PATH)),
         versions=partial(_versions, repository, own),
     )

@@ -57,7 +57,7 @@ def signature(repository: PublicRepository) -> Verdict:
 
 def tip(repository: PublicRepository) -> Iterator[Verdict]:
     """Say who else has changed what visitors see, and which files are not the challenge's."""
-    foreign, seen = set(repository.strangers), repository.history
+    foreign, seen = set(repository.foreign_paths), repository.history
     if seen is not None:
         foreign.update(path for path in seen.changed if not is_served(path))
         if seen.changed_by:

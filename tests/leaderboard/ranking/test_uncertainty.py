@@ -34,7 +34,7 @@ def coverage(folds: int, tasks: int, noise: float, runs: int = 500, replicates: 
             for mean, spread in zip(means, spreads, strict=True)
         ]
         names = tuple(f"rows {task}" for task in range(tasks))
-        luck = bootstrap(
+        uncertainty = bootstrap(
             FoldTable(row_sets=names, folds=tuple(scores), seed=f"run {start}"),
             epsilon=EPSILON,
             weighs=np.ones(size, bool),
@@ -43,7 +43,7 @@ def coverage(folds: int, tasks: int, noise: float, runs: int = 500, replicates: 
         )
         covered += sum(
             low <= true <= high
-            for (low, high), true in zip(luck.q_intervals, truth[part], strict=True)  # type: ignore[misc]
+            for (low, high), true in zip(uncertainty.q_intervals, truth[part], strict=True)  # type: ignore[misc]
         )
     return covered / runs
 

@@ -19,7 +19,7 @@ ROWS = [(name, str(number % 7)) for number, name in enumerate(PUBLIC[:30])]
 CLASSES = [(name, str(number % 2)) for number, name in enumerate(PUBLIC[:30])]
 
 
-STRANGERS_NAMED = "4 ids that are not in the public id list: q1 on line 32, q2 on line 33, q3 on line 34."
+UNKNOWN_NAMED = "4 ids that are not in the public id list: q1 on line 32, q2 on line 33, q3 on line 34."
 
 
 def label_file(rows: list[tuple[str, str]], header: str = "id,label") -> str:
@@ -150,7 +150,7 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
         ("t__regr", label_file(ROWS, "id;label"), "file.delimiter", "the first line has semicolons instead"),
         ("t__regr", label_file(ROWS, "id,value"), "labels.columns", "one column label"),
         ("t__regr", label_file(ROWS[:19]), "tasks.too_few_rows", "19 labeled rows, but at least 20"),
-        ("t__regr", label_file([*ROWS, *((f"q{n}", "1") for n in range(1, 5))]), "tasks.unknown_ids", STRANGERS_NAMED),
+        ("t__regr", label_file([*ROWS, *((f"q{n}", "1") for n in range(1, 5))]), "tasks.unknown_ids", UNKNOWN_NAMED),
         ("t__regr", label_file([(f"q{n}", "1") for n in range(30)]), "tasks.other_ids", "Their first ids are q0 and p000."),
         ("t__regr", label_file([*ROWS, ROWS[1]]), "tasks.duplicate_ids", "1 row that repeats an id: p001 on lines 3 and 32."),
         ("t__regr", label_file([*ROWS, ("p001.zarr", "2")]), "tasks.duplicate_ids", "p001 on lines 3 and 32"),

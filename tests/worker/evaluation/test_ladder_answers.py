@@ -46,7 +46,7 @@ def test_only_submissions_that_beat_the_earlier_value_count(harness: Harness, wo
     answers = [answer(harness, pk) for pk in (first, good, near, again)]
     assert answers == [(low, True), (high, True), (high, False), (high, True)]
     assert "does not count" in harness.stdout(near)["explanation"]
-    assert answer(harness, hidden)[1]  # a ladder of its own, which has no rung yet
+    assert answer(harness, hidden)[1]  # a ladder of its own, which has no entry yet
     assert harness.stdout(near)["rounded_to"] == STEP
     assert f"| ≈ {high:.3f} |" in harness.published("README.md")
     rows = {row["team"]: (row["submission"], row["q_mean"], row["submissions"]) for row in harness.boards()}

@@ -16,7 +16,7 @@ from worker.state import State
 FIRST, SECOND = "aa.0", "bb.0"
 
 
-def lay_out(harness: Harness, *names: str) -> None:
+def prepare_files(harness: Harness, *names: str) -> None:
     """Let files of the phase dev wait for their branch."""
     for name in names:
         part = harness.state / "published" / "dev" / name.partition(".")[0] / name
@@ -69,7 +69,7 @@ def rewrite(board: Path, clone: Path) -> None:
 
 def test_files_wait_for_the_reveal(harness: Harness, worker: StepWorker) -> None:
     """Before it, nothing is pushed; after it, the branch has the files, and the signed tree names its commit."""
-    lay_out(harness, FIRST, SECOND)
+    prepare_files(harness, FIRST, SECOND)
     harness.submit("A", embeddings(1))
     worker.drive()
     assert "files" not in git("branch", "--list", "files", at=harness.board)
@@ -84,7 +84,7 @@ def test_the_branch_is_restored_at_the_next_push(
     harness: Harness, worker: StepWorker, tmp_path: Path, others: Callable[[Path, Path], None]
 ) -> None:
     """The organizer is told; the files are there again, those of others stay, and the signed tree names the new commit."""
-    lay_out(harness, FIRST, SECOND)
+    prepare_files(harness, FIRST, SECOND)
     revealed(worker)
     worker.drive()
     others(harness.board, tmp_path / "clone")
@@ -102,7 +102,7 @@ def test_boards_do_not_wait_for_files_that_cannot_be_pushed(harness: Harness, wo
         '#!/bin/sh\nif test "$1" = refs/heads/files; then echo protected branch >&2; exit 1; fi\n'
     )
     hook.chmod(0o755)
-    lay_out(harness, FIRST, SECOND)
+    prepare_files(harness, FIRST, SECOND)
     revealed(worker)
     pk = harness.submit("A", embeddings(1))
     worker.drive(lambda: worker.states().get(pk) == State.PUBLISHED)

@@ -21,7 +21,7 @@ from worker.challenge.secrets import make
 from worker.sandbox import Sandbox
 
 STOP_S = 12  # the daemon's own limit and a little more
-LAST_WORDS = 1500  # characters of the worker's log in the error when it fails
+LOG_END = 1500  # characters of the worker's log in the error when it fails
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +71,9 @@ class RehearsalFolder:
                     process.kill()
                     process.wait()
 
-    def last_words(self) -> str:
+    def end_of_log(self) -> str:
         """Return the end of the worker's log."""
-        return self.log.read_text("utf-8", "replace")[-LAST_WORDS:].strip()
+        return self.log.read_text("utf-8", "replace")[-LOG_END:].strip()
 
 
 def copied(folder: RehearsalFolder, configuration: Configuration) -> Configuration:

@@ -20,7 +20,7 @@ from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
 from worker.organizer.board_by_hand import close, publish_now
-from worker.organizer.disclosure import lay_out
+from worker.organizer.disclosure import prepare_files
 from worker.organizer.rehearsal.entries import Entries, Entry
 from worker.organizer.rehearsal.folder import RehearsalFolder, copied, prepare, removed_if_refused
 from worker.organizer.rehearsal.practice_draw import practised
@@ -85,7 +85,7 @@ def rehearse(
         verified, failures = (
             _end(folder, configuration.phases, tell)
             if status == 0
-            else ((), (f"The worker exited with status {status}. {folder.last_words()}",))
+            else ((), (f"The worker exited with status {status}. {folder.end_of_log()}",))
         )
         phases = _phases(configuration, folder, evalai, submitted)
         if keep is not None:
@@ -126,7 +126,7 @@ def play(
             while not stop.wait(LOOK_EVERY_S):
                 if process.poll() is not None:
                     raise InfrastructureError(
-                        f"The worker exited with status {process.returncode}. {folder.last_words()}",
+                        f"The worker exited with status {process.returncode}. {folder.end_of_log()}",
                         hint="Correct what the last lines of its log name, and run the command with a new folder.",
                         code="rehearse.worker",
                     )
@@ -199,7 +199,7 @@ def _drain(
             if time.monotonic() - answered_at > patience_s and not ended:
                 raise InfrastructureError(
                     f"There was no progress for {patience_s:.0f} seconds.",
-                    hint=f"Look for the cause in the last lines of the worker's log: {folder.last_words()}",
+                    hint=f"Look for the cause in the last lines of the worker's log: {folder.end_of_log()}",
                     code="rehearse.stuck",
                 )
     return int(process.returncode)
@@ -228,7 +228,7 @@ def _end(
         tell("Closing and revealing the phases, and checking the repository with `verify` …")
         with open_session(folder.configuration) as session:
             publish_now(session, tell=tell)
-            lay_out(session, phases, tell=tell)
+            prepare_files(session, phases, tell=tell)
             reveal(session, phases, labels=True)
             publish_now(session, tell=tell)
         with opened(str(folder.repository)) as public:
@@ -236,7 +236,7 @@ def _end(
     except NeucoError as error:
         return (), (f"The end of the challenge could not be rehearsed: {error.message}",)
     except subprocess.TimeoutExpired:
-        return (), (f"The worker did not exit after the phases were closed. {folder.last_words()}",)
+        return (), (f"The worker did not exit after the phases were closed. {folder.end_of_log()}",)
     contradictions = tuple(
         f"`verify` found a contradiction: {verdict.sentence}"
         for verdict in report.verdicts

@@ -95,16 +95,17 @@ def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPL
         np.isfinite(task.first).any() and np.isfinite(task.second).any() for task in tasks
     ):
         raise ValueError("a comparison needs at least one task, and a finite score of each run in every task")
+    pairs = [_row_sets(task) for task in tasks]
     groups: dict[tuple[tuple[str, str], bool], list[int]] = {}
     for place, task in enumerate(tasks):
         groups.setdefault((task.splits, task.paired), []).append(place)
     differences: dict[int, Difference] = {}
     observed, drawn = np.zeros((2, 1)), np.zeros((2, replicates))
     for members in groups.values():
-        group = [tasks[place] for place in members]
+        group = [pairs[place] for place in members]
         now, then = _group(group, 0, epsilon), _group(group, replicates, epsilon)
         for place, value, replicated in zip(members, now[:-1], then[:-1], strict=True):
-            differences[place] = _difference(value, replicated, _fewest([tasks[place]]))
+            differences[place] = _difference(value, replicated, _fewest([pairs[place]]))
         # Groups are drawn independently, so their squared errors add up.
         observed, drawn = observed + now[-1], drawn + then[-1]
     number = len(tasks)
@@ -114,7 +115,7 @@ def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPL
     )
     return Comparison(
         tasks=tuple(differences[place] for place in range(number)),
-        overall=_difference(observed / scale, drawn / scale, _fewest(tasks)),
+        overall=_difference(observed / scale, drawn / scale, _fewest(pairs)),
         depends_on=depends_on,
         keeps_order=keeps_order,
     )
@@ -148,21 +149,20 @@ def _row_sets(task: TaskPair) -> list[RowSet]:
     ]
 
 
-def _group(tasks: Sequence[TaskPair], replicates: int, epsilon: float) -> list[Floats]:
-    """Return R differences and their squared standard errors (2 x R) of tasks on the same splits: of each task, then of their sum.
+def _group(pairs: Sequence[list[RowSet]], replicates: int, epsilon: float) -> list[Floats]:
+    """Return R differences and their squared standard errors (2 x R) of pairs on the same splits: of each one, then of their sum.
 
     Without replicates, the observed ones (R = 1).
     """
     sums: list[Floats] = []
     together: list[Floats] = []
     drawn: list[Floats] = []
-    for task in tasks:
-        row_sets = _row_sets(task)
+    for row_sets in pairs:
         drawn = drawn or [_counts(row_set, replicates) for row_set in row_sets]
         moments = [fold_moments(*each) for each in zip(row_sets, drawn, strict=True)]
         quality = [of.quality(now, epsilon)[..., 0] for of, now in zip(row_sets, moments, strict=True)]
         influence = [influences(of, now, epsilon) for of, now in zip(row_sets, moments, strict=True)]
-        parts = [influence[0][1] - influence[0][0]] if task.paired else [each[0] for each in influence]
+        parts = [influence[0][1] - influence[0][0]] if len(row_sets) == 1 else [each[0] for each in influence]
         sums.append(np.stack([quality[-1][:, -1] - quality[0][:, 0], _squared(parts, drawn)]))
         together = [total + part for total, part in zip(together, parts, strict=True)] if together else parts
     return [*sums, np.stack([np.sum([value for value, _ in sums], axis=0), _squared(together, drawn)])]
@@ -181,9 +181,9 @@ def _squared(parts: Sequence[Floats], drawn: Sequence[Floats]) -> Floats:
     )
 
 
-def _fewest(tasks: Sequence[TaskPair]) -> int:
+def _fewest(pairs: Sequence[list[RowSet]]) -> int:
     """Return the smallest number of test parts with a finite fold."""
-    return min(int(row_set.fewest.min()) for task in tasks for row_set in _row_sets(task))
+    return min(int(row_set.fewest.min()) for row_sets in pairs for row_set in row_sets)
 
 
 def _difference(observed: Floats, drawn: Floats, fewest: int) -> Difference:

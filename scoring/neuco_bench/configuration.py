@@ -71,7 +71,7 @@ SAMPLE: dict[str, Any] = {
     "output_fold_results": True,
     "enable_plots": False,
 }
-"""The values of ``config/kin/neuco-bench.yaml``, for a run without a file: NeuCo-Bench's sample, with the scores of all folds."""
+"""The values of ``config/researcher/neuco-bench.yaml``, for a run without a file: NeuCo-Bench's sample, with the scores of all folds."""
 
 STORING = (
     "With store_probes, NeuCo-Bench draws random numbers after each task, so its numbers for the second and later tasks differ from these."
@@ -90,7 +90,9 @@ def read_settings(
         OrganizerError: If it cannot be read or a value is wrong.
     """
     document = read_yaml_file(
-        path, code="standalone.no_config", hint="config/kin/neuco-bench.yaml is an example for --config."
+        path,
+        code="standalone.no_config",
+        hint="config/researcher/neuco-bench.yaml is an example for --config.",
     )
     if isinstance(document, Mapping):
         document = overridden(document, folds=folds, probe=probe, epochs=epochs)

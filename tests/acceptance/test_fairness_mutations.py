@@ -338,7 +338,15 @@ def a_file(clone: Git, path: str) -> None:
 @pytest.mark.parametrize("kind", [a_file, a_link, a_submodule])
 def test_whatever_else_is_signed_is_named(clone: Git, kind: Callable[[Git, str], None]) -> None:
     """In the worker's folders it is a contradiction; elsewhere, the report says whether visitors may see it."""
-    for path in ("leaderboard/x.json", "ids/x", "reveal/dev/x", "reveal/x", "404.html", "CNAME", "notes/other"):
+    for path in (
+        "leaderboard/x.json",
+        "ids/x",
+        "reveal/dev/x",
+        "reveal/x",
+        "404.html",
+        "CNAME",
+        "notes/other",
+    ):
         clone.git("reset", "-q", "--hard", "origin/main")
         kind(clone, path)
         clone.git("commit", "-qm", "mine")

@@ -1,7 +1,7 @@
 """Commands that need no challenge work in an environment with only the dependencies that neuco-worker declares.
 
 Those of an organizer are typed there in ``test_organizer.py``, and ``demo`` in ``test_demo.py``; those of researchers need the extra
-``research`` and run in ``test_kin_documentation.py``.
+``research`` and run in ``test_other_benchmarks_documentation.py``.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_what_a_run_needs_is_named_before_it_trains(
     installation: Installation, tmp_path: Path, options: str, user: str
 ) -> None:
     """A run that needs libraries of the extra ``research`` says so and leaves nothing behind."""
-    folder = shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin")
+    folder = shutil.copytree(ROOT / "config" / "researcher", tmp_path / "researcher")
     settings = (folder / "neuco-bench-flat.yaml").read_text()
     (folder / "plots.yaml").write_text(settings.replace("enable_plots: false", "enable_plots: true"))
     words = ("score", "embeddings.csv", *options.split())

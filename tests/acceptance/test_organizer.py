@@ -22,8 +22,8 @@ import requests
 import yaml
 
 from tests.acceptance.installation import Installation
-from tests.acceptance.test_kin_documentation import COMMANDS as RESEARCHERS
 from tests.acceptance.test_newcomer import FIRST_STEPS, OTHERS, commands
+from tests.acceptance.test_other_benchmarks_documentation import COMMANDS as RESEARCHERS
 from tests.waiting import until
 from tests.worker.harness.harness import git, merged
 from worker.cli import program
@@ -381,7 +381,7 @@ def _continue_elsewhere(organizer: Organizer) -> None:
 
 
 def _every_command_was_typed(organizer: Organizer) -> None:
-    """Every command was typed here, in test_newcomer.py or in test_kin_documentation.py, or is listed with the reason why not."""
+    """Every command was typed here, in test_newcomer.py, in test_other_benchmarks_documentation.py, or is listed with a reason."""
     researchers = (" ".join(words[1:]) for words in RESEARCHERS)
     lines = (*organizer.typed, *FIRST_STEPS, *researchers, *OTHERS)
     names = list(commands(program))

@@ -32,7 +32,7 @@ def test_wheel_holds_everything_and_nothing_else(wheel: Path) -> None:
     ]
     needed += [
         f"worker/config/{name}"
-        for name in ("challenge.yaml", "demo/digits.npz", "kin/embeddings.csv", "bundle/logo.png")
+        for name in ("challenge.yaml", "demo/digits.npz", "researcher/embeddings.csv", "bundle/logo.png")
     ]
     assert [name for name in needed if name not in names] == []
     assert any(name.endswith("LICENSE") for name in names)

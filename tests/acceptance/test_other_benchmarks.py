@@ -17,14 +17,14 @@ from scipy.stats import trim_mean
 from scoring.tasks import load_tasks
 from worker.cli import guarded
 
-KIN = Path(__file__).parent / "kin"
-EXAMPLE = Path(__file__).parents[2] / "config" / "kin"
+FILES = Path(__file__).parent / "other_benchmarks"
+EXAMPLE = Path(__file__).parents[2] / "config" / "researcher"
 
 
 @pytest.fixture
 def submission(tmp_path: Path) -> Path:
     """Copy the hand-written GEO-Bench submission."""
-    return Path(shutil.copytree(KIN / "geobench" / "new_submission", tmp_path / "new_submission"))
+    return Path(shutil.copytree(FILES / "geobench" / "new_submission", tmp_path / "new_submission"))
 
 
 def rows_of(submission: Path) -> list[dict[str, str]]:
@@ -96,8 +96,8 @@ def test_a_submission_is_normalized_aggregated_and_ranked(
     submission: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Results are scaled by the frozen ranges, aggregated to interquartile means with bootstrap intervals, and ranked."""
-    ranges = json.loads((KIN / "geobench" / "normalizer.json").read_text())
-    status, document = import_json(capsys, submission, "--normalizer", KIN / "geobench" / "normalizer.json")
+    ranges = json.loads((FILES / "geobench" / "normalizer.json").read_text())
+    status, document = import_json(capsys, submission, "--normalizer", FILES / "geobench" / "normalizer.json")
     assert (status, document["valid"], document["faults"]) == (0, True, [])
     expected: dict[str, dict[str, list[float]]] = {}
     for row in rows_of(submission):
@@ -120,7 +120,7 @@ def test_several_submissions_are_ranked_together_unless_a_backbone_is_in_two(
 ) -> None:
     """Folders may have the same name; seeds of one backbone are never mixed."""
     other = Path(shutil.copytree(submission, submission.parent / "other" / "new_submission"))
-    normalizer = KIN / "geobench" / "normalizer.json"
+    normalizer = FILES / "geobench" / "normalizer.json"
     rows = rows_of(other)
     write_rows(other, [{**row, "backbone": f"{row['backbone']}_b"} for row in rows])
     info = json.loads((other / "additional_info.json").read_text())
@@ -158,7 +158,7 @@ def test_the_board_comes_from_the_leaderboards_own_code(submission: Path, tmp_pa
     """--output renders README, page and data as for a challenge, with the datasets as revealed tasks."""
     arguments = [
         "--normalizer",
-        str(KIN / "geobench" / "normalizer.json"),
+        str(FILES / "geobench" / "normalizer.json"),
         "--output",
         str(tmp_path / "board"),
     ]
@@ -219,7 +219,7 @@ def test_faults_are_named_for_the_pull_request(
     """Every fault gives exit status 1 and is named in a Markdown comment, with line and value if it is in a cell."""
     write_rows(submission, damage(rows_of(submission)))
     verdict = tmp_path / "verdict.md"
-    arguments = ["--normalizer", str(KIN / "geobench" / "normalizer.json"), "--comment", str(verdict)]
+    arguments = ["--normalizer", str(FILES / "geobench" / "normalizer.json"), "--comment", str(verdict)]
     assert guarded(["import", str(submission), *arguments]) == 1
     text = verdict.read_text()
     assert text.startswith("### The submission cannot be taken yet\n\n- ")
@@ -304,7 +304,7 @@ def test_our_scores_go_to_geobench_and_come_back(
         guarded(["export", str(runs), "--to", "geobench", "--output", str(exported), "--phase", "dev"]) == 0
     )
     rows = rows_of(exported)
-    assert set(rows[0]) == set(rows_of(KIN / "geobench" / "new_submission")[0])
+    assert set(rows[0]) == set(rows_of(FILES / "geobench" / "new_submission")[0])
     assert len(rows) == 2 * 2 * 5
     assert "Code Repository Link " in json.loads((exported / "additional_info.json").read_text())
     [result] = runs.glob("dev/one_*/ink/ink_result.json")
@@ -337,7 +337,7 @@ def test_results_go_out_in_neurobenchs_layout(
     runs: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Each task's document has the keys of NeuroBench's layout, the accuracy for a classification, and correct figures."""
-    layout = json.loads((KIN / "neurobench" / "layout.json").read_text())
+    layout = json.loads((FILES / "neurobench" / "layout.json").read_text())
     [run] = runs.glob("dev/one_*")
     capsys.readouterr()
     assert guarded(["export", str(run), "--to", "neurobench"]) == 0

@@ -16,7 +16,7 @@ from scoring.tasks.packages import Baseline, TaskPackage
 from worker import cli
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "kin.md").read_text()
+PAGE = (ROOT / "docs" / "other-benchmarks.md").read_text()
 RESEARCHERS = (ROOT / "docs" / "researchers.md").read_text()
 
 
@@ -32,13 +32,13 @@ def commands(page: str) -> list[list[str]]:
 COMMANDS = [*commands(PAGE), *commands(RESEARCHERS)]
 
 
-@pytest.mark.parametrize("page", [PAGE, RESEARCHERS], ids=["kin", "researchers"])
+@pytest.mark.parametrize("page", [PAGE, RESEARCHERS], ids=["other benchmarks", "researchers"])
 def test_every_command_of_the_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     """Every command succeeds, and writes what the page says."""
-    monkeypatch.chdir(shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin"))
+    monkeypatch.chdir(shutil.copytree(ROOT / "config" / "researcher", tmp_path / "researcher"))
     for program, *arguments in commands(page):
         if program == "cd":
-            assert arguments == ["config/kin"]
+            assert arguments == ["config/researcher"]
             continue
         words = [str(name) for word in arguments for name in sorted(Path().glob(word)) or [word]]
         assert (program, cli.guarded(words)) == ("neuco-worker", 0), " ".join(arguments)
@@ -60,7 +60,7 @@ def test_every_flag_key_and_probe_is_described() -> None:
 @pytest.mark.parametrize("name", ["neuco-bench.yaml", "neuco-bench-flat.yaml", "neuco-bench-svm.yaml"])
 def test_shipped_configurations_are_clean(name: str) -> None:
     """Shipped configurations are read without warnings, and the annotated one contains every key."""
-    settings = configuration.read_settings(ROOT / "config" / "kin" / name)
+    settings = configuration.read_settings(ROOT / "config" / "researcher" / name)
     assert settings.warnings == ()
     if name == "neuco-bench.yaml":
         assert set(settings.raw) == set(configuration.KEYS)

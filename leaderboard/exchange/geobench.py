@@ -59,7 +59,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Whole = Annotated[FiniteFloat, AfterValidator(_whole)]
 
 
-class Result(BaseModel):
+class GeoBenchResult(BaseModel):
     """One line of the results: a backbone on a dataset with one seed."""
 
     backbone: Text
@@ -115,7 +115,7 @@ class Info(BaseModel):
     models: list[NewModel] = Field(alias="New model info")
 
 
-COLUMNS = [str(field.alias or name) for name, field in Result.model_fields.items()]
+COLUMNS = [str(field.alias or name) for name, field in GeoBenchResult.model_fields.items()]
 
 
 def read_submission(folder: Path) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
@@ -251,7 +251,7 @@ def _read_results(path: Path) -> tuple[pd.DataFrame, list[str]]:
     if missing := [column for column in COLUMNS if column not in table]:
         return empty, [f"`{RESULTS}` has no column `{column}`." for column in missing]
     try:
-        rows = TypeAdapter(list[Result]).validate_python(table[COLUMNS].to_dict("records"))
+        rows = TypeAdapter(list[GeoBenchResult]).validate_python(table[COLUMNS].to_dict("records"))
     except ValidationError as error:
         places: defaultdict[str, list[str]] = defaultdict(list)
         for fault in error.errors():

@@ -1,7 +1,7 @@
 """Render the published files: from a site to the bytes of its files."""
 
 from leaderboard.rendering.assets import templates
-from leaderboard.rendering.documents import Entry, HistoryLine, PhaseDocument, Row, printed
+from leaderboard.rendering.documents import EntryRow, HistoryLine, PhaseDocument, Row, printed
 from leaderboard.rendering.files import BEGIN, END, render
 from leaderboard.rendering.history import (
     BoardName,
@@ -19,7 +19,7 @@ __all__ = [
     "BEGIN",
     "END",
     "BoardName",
-    "Entry",
+    "EntryRow",
     "HistoryLine",
     "PhaseDocument",
     "Row",

@@ -14,7 +14,7 @@ from itertools import pairwise
 from unicodedata import east_asian_width
 
 from leaderboard.rendering.assets import templates
-from leaderboard.rendering.documents import Entry
+from leaderboard.rendering.documents import EntryRow
 from leaderboard.snapshot import Board, MoveKind, RowKey
 
 LANES = 20  # entries in the chart; more lines could not be told apart
@@ -43,7 +43,7 @@ class Lane:
 
     number: int
     color: int
-    row: Entry
+    row: EntryRow
     lines: tuple[tuple[str, bool], ...]
     y: int
     run: str
@@ -86,7 +86,7 @@ def evolution_figures(title: str, chart: Evolution) -> tuple[bytes, bytes]:
     return light, dark
 
 
-def evolution(history: Sequence[Board], rows: Sequence[Entry]) -> Evolution:
+def evolution(history: Sequence[Board], rows: Sequence[EntryRow]) -> Evolution:
     """Return the bump chart of a phase's boards, the last of which has these rows.
 
     Lanes are places on the board, so lines of entries that share a rank do not overlap.
@@ -151,7 +151,7 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
 
 def _lane(
     number: int,
-    row: Entry,
+    row: EntryRow,
     key: RowKey,
     columns: Sequence[_Column],
     xs: list[int],

@@ -75,7 +75,7 @@ class HistoryRow(BoardRow):
     """Number of the row: it stays the same in the whole history of the phase, also if the team gets another name."""
 
 
-class Entry(BoardRow):
+class EntryRow(BoardRow):
     """A row of the newest board."""
 
     rank_if_competing: Positive | None
@@ -115,7 +115,7 @@ class Entry(BoardRow):
         return tuple(note for note, applies in notes.items() if applies)
 
 
-class Row(Entry):
+class Row(EntryRow):
     """A row with mean Q as it is printed, which is not in the JSON."""
 
     q_text: str
@@ -204,7 +204,7 @@ class PhaseDocument(Document):
     triggers: tuple[Number, ...]
     """Submissions that count from this board on."""
     rules: StatedRules
-    entries: tuple[Entry, ...]
+    entries: tuple[EntryRow, ...]
     waiting: tuple[WaitingEntry, ...] | None
     """The teams with a scored submission, by name, as long as values are kept back until the phase is closed."""
     terms: Terms | None

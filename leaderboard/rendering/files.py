@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from leaderboard.rendering.assets import schemas, templates
 from leaderboard.rendering.charts import evolution_figures
-from leaderboard.rendering.documents import Entry, PhaseDocument, rounded
+from leaderboard.rendering.documents import EntryRow, PhaseDocument, rounded
 from leaderboard.rendering.history import update_history
 from leaderboard.rendering.names import csv_cell, csv_text, markdown
 from leaderboard.rendering.page import render_page
@@ -57,7 +57,7 @@ def render_block(phases: Sequence[ShownPhase], access: str) -> str:
 
 METHOD_COLUMNS = ("method", "project_url", "publication_url")
 """The last columns of the CSV, if any participant gave one of these values."""
-CSV_COLUMNS = tuple(name for name in Entry.model_fields if name not in METHOD_COLUMNS)
+CSV_COLUMNS = tuple(name for name in EntryRow.model_fields if name not in METHOD_COLUMNS)
 
 
 def render(site: Site, *, readme: bytes | None, history: bytes | None = None) -> dict[str, bytes]:

@@ -22,7 +22,7 @@ _HEAT_STEPS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class PageSection:
     """Everything the page shows of one phase.
 
     Attributes:
@@ -83,13 +83,13 @@ def _summary(phases: Sequence[ShownPhase]) -> str:
     return " ".join(f"{phase.document.phase}: {phase.state}" for phase in phases)
 
 
-def _section(phase: ShownPhase) -> Section:
+def _section(phase: ShownPhase) -> PageSection:
     history = phase.site.history if phase.evolution else ()
     changes = updates(history, phase.document.decisions)
     rows, weights = phase.document.entries, [task.weight for task in phase.document.tasks or ()]
     lengths = [max(row.q_mean, 0.0) for row in rows]
     longest, widest = max(lengths, default=0.0) or 1.0, max(weights, default=0.0) or 1.0
-    return Section(
+    return PageSection(
         phase=phase,
         past=past_submissions(phase.site),
         changes=changes[:CHANGES],

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from leaderboard.rendering.documents import Entry, Row, printed, rounded
+from leaderboard.rendering.documents import EntryRow, Row, printed, rounded
 from leaderboard.rendering.names import distinct_names, shown_method
 from leaderboard.rules import Rounding
 from leaderboard.snapshot import (
@@ -224,7 +224,7 @@ def minute(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def movement(row: Entry | Standing) -> str:
+def movement(row: EntryRow | Standing) -> str:
     """Return a row's movement as a short text and as one word."""
     if row.move_kind is MoveKind.NEW:
         return "new"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import yaml
 
-from leaderboard.rendering import Entry, PhaseDocument, csv_cell, templates
+from leaderboard.rendering import EntryRow, PhaseDocument, csv_cell, templates
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PLACES = ("First", "Second", "Third")
 
-OneRow = TypeVar("OneRow", bound=Entry)
+OneRow = TypeVar("OneRow", bound=EntryRow)
 
 
 def places(rows: Sequence[OneRow]) -> list[tuple[str, str, list[OneRow]]]:

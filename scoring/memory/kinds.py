@@ -31,7 +31,7 @@ NAMES_SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kind:
+class TaskKind:
     """What a task predicts.
 
     Attributes:
@@ -53,7 +53,7 @@ def split_name(name: str) -> tuple[str, TaskType | None]:
     return (typed[1], KINDS[typed[2].lower()]) if typed else (name, None)
 
 
-def decide(name: str, values: Any, declared: TaskType | None = None) -> tuple[Kind, NDArray[np.bool_]]:
+def decide(name: str, values: Any, declared: TaskType | None = None) -> tuple[TaskKind, NDArray[np.bool_]]:
     """Return what a task predicts, and which rows have a label.
 
     Only None, NaN and pandas' NA are missing. Two numbers are two classes; texts, and what pandas calls a category, are several classes; a
@@ -112,7 +112,7 @@ def _refused(name: str, what: str) -> WrongType:
     return WrongType(f"The labels of the task {name} are {what}.", hint=hint, code="score.labels")
 
 
-def _numbers(name: str, given: pd.Series[Any], kind: str, declared: TaskType | None) -> Kind:
+def _numbers(name: str, given: pd.Series[Any], kind: str, declared: TaskType | None) -> TaskKind:
     """Return a regression, or two classes."""
     labels = given.astype(np.float64).to_numpy()
     if not np.isfinite(labels).all():
@@ -135,17 +135,17 @@ def _numbers(name: str, given: pd.Series[Any], kind: str, declared: TaskType | N
             f"{name}: two classes, {distinct[0]:g} and {distinct[-1]:g}, of which {distinct[-1]:g} is the positive one;"
             f" name it {name}__regr for a regression."
         )  # fmt: skip
-        return Kind(kind=TaskType.CLASSIFICATION, labels=labels, note=note)
+        return TaskKind(kind=TaskType.CLASSIFICATION, labels=labels, note=note)
     is_whole = bool((distinct == np.floor(distinct)).all()) and 2 * len(distinct) < len(labels)
     note = (
         f"{name}: regression on {len(distinct)} whole numbers; name it {name}__multiclass for classes."
         if is_whole and declared is None and len(distinct) > 2
         else ""
     )
-    return Kind(kind=TaskType.REGRESSION, labels=labels, note=note)
+    return TaskKind(kind=TaskType.REGRESSION, labels=labels, note=note)
 
 
-def _classes(name: str, given: pd.Series[Any], kind: str, declared: TaskType | None) -> Kind:
+def _classes(name: str, given: pd.Series[Any], kind: str, declared: TaskType | None) -> TaskKind:
     """Return several classes, or several labels from texts such as ``a;b``."""
     words = [_class_name(value) for value in given]
     _check_words(name, words, kind, declared)
@@ -154,7 +154,7 @@ def _classes(name: str, given: pd.Series[Any], kind: str, declared: TaskType | N
     classes = sorted_classes(set(words))
     number = {word: place for place, word in enumerate(classes)}
     labels = np.array([number[word] for word in words], dtype=np.int64)
-    return Kind(kind=TaskType.MULTICLASS, labels=labels, classes=classes)
+    return TaskKind(kind=TaskType.MULTICLASS, labels=labels, classes=classes)
 
 
 def _check_words(name: str, words: list[str], kind: str, declared: TaskType | None) -> None:
@@ -203,7 +203,7 @@ def _class_name(value: Any) -> str:
     return str(value)
 
 
-def _sets(name: str, given: pd.Series[Any], declared: TaskType | None) -> Kind:
+def _sets(name: str, given: pd.Series[Any], declared: TaskType | None) -> TaskKind:
     """Return several labels from lists of their names."""
     sets = [list(value) for value in given]
     if declared not in {None, TaskType.MULTILABEL} or not all(
@@ -217,9 +217,9 @@ def _sets(name: str, given: pd.Series[Any], declared: TaskType | None) -> Kind:
     return _labels(name, sets)
 
 
-def _labels(name: str, sets: list[list[str]]) -> Kind:
+def _labels(name: str, sets: list[list[str]]) -> TaskKind:
     classes = _several(name, {word for words in sets for word in words})
-    return Kind(kind=TaskType.MULTILABEL, labels=indicators(sets, classes), classes=classes)
+    return TaskKind(kind=TaskType.MULTILABEL, labels=indicators(sets, classes), classes=classes)
 
 
 def _several(name: str, words: Collection[str]) -> tuple[str, ...]:
@@ -234,7 +234,7 @@ def _several(name: str, words: Collection[str]) -> tuple[str, ...]:
     return classes
 
 
-def _indicators(name: str, values: Any, declared: TaskType | None) -> tuple[Kind, NDArray[np.bool_]]:
+def _indicators(name: str, values: Any, declared: TaskType | None) -> tuple[TaskKind, NDArray[np.bool_]]:
     """Return several labels from a table with a column of zeros and ones for each."""
     columns = (
         values.columns.map(str)
@@ -265,7 +265,7 @@ def _indicators(name: str, values: Any, declared: TaskType | None) -> tuple[Kind
             f"{name}: several labels, of which every sample has one; for classes, name it {name}__multiclass and give the numbers of"
             " the columns: labels.argmax(axis=1)."
         )
-    kind = Kind(kind=TaskType.MULTILABEL, labels=labels, classes=classes, note=" ".join(notes))
+    kind = TaskKind(kind=TaskType.MULTILABEL, labels=labels, classes=classes, note=" ".join(notes))
     return kind, labeled
 
 

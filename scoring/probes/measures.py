@@ -129,7 +129,7 @@ def _rates(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class State:
+class ProbeState:
     """One state of a probe.
 
     Attributes:
@@ -143,7 +143,7 @@ class State:
     losses: tuple[float, ...] = ()
 
 
-def best_of(data: ProbeInput, fold: Fold, states: Iterable[State]) -> FoldResult:
+def best_of(data: ProbeInput, fold: Fold, states: Iterable[ProbeState]) -> FoldResult:
     """Return the result of a fold: the first of the states with the best score; NaN is never the best."""
     tried = list(states)
     truth = data.targets[fold.test]

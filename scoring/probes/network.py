@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from scoring.probes.measures import State, best_of
+from scoring.probes.measures import ProbeState, best_of
 from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput
 from scoring.tasks import TaskType
 
@@ -48,14 +48,16 @@ class Network:
         kind = torch.int64 if data.kind is TaskType.MULTICLASS else torch.float32
         return torch.from_numpy(np.ascontiguousarray(data.rows)), torch.as_tensor(data.targets, dtype=kind)
 
-    def _states(self, data: ProbeInput, tensors: Tensors, fold: Fold, *, details: bool) -> Iterator[State]:
+    def _states(
+        self, data: ProbeInput, tensors: Tensors, fold: Fold, *, details: bool
+    ) -> Iterator[ProbeState]:
         rows, targets = tensors
         test, fitted = fold.test, fold.train if details else fold.train[:0]
         for net, losses in self._epochs(data, tensors, fold.train, fold.number):
             with torch.no_grad():
                 outputs = net(rows[test])
                 pair = float(torch.stack(losses).mean()), float(_loss(data.kind, outputs, targets[test]))
-                yield State(
+                yield ProbeState(
                     outputs=outputs.numpy(),
                     fitted=net(rows[fitted]).numpy(),
                     losses=pair if details else (),

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from sklearn.svm import SVC, SVR
 
-from scoring.probes.measures import State, best_of
+from scoring.probes.measures import ProbeState, best_of
 from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput
 from scoring.probes.ridge import decided_by_sign
 from scoring.tasks import TaskType
@@ -81,14 +81,14 @@ class SvmProbe(Probe):
         [data] = tasks
         rows, columns, settings = data.rows.astype(np.float64), data.columns, self._settings()
 
-        def states(fold: Fold) -> Iterator[State]:
+        def states(fold: Fold) -> Iterator[ProbeState]:
             train, test, wanted = rows[fold.train], rows[fold.test], columns[fold.train]
             for setting in settings:
                 if self.stop[0]:
                     return
                 predict = _fitted(data.kind, train, wanted, setting)
                 fitted = predict(train) if details else np.empty((0, data.outputs))
-                yield State(outputs=predict(test), fitted=fitted)
+                yield ProbeState(outputs=predict(test), fitted=fitted)
 
         yield lambda fold: [best_of(data, fold, states(fold))]
 

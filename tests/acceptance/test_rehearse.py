@@ -24,7 +24,7 @@ from tests.worker.organizer.doctor_faults import PHASES, ROWS, label_rows, publi
 from worker.cli import guarded
 from worker.cli.rehearse import show_rehearsal
 from worker.cli.terminal import Console
-from worker.organizer.rehearsal.entries import Entry, csv_of
+from worker.organizer.rehearsal.entries import RehearsalEntry, csv_of
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
 DIM, CONFIGURED_FOLDS, FOLDS = 8, 12, 3
@@ -151,17 +151,17 @@ def test_what_cannot_be_rehearsed_is_refused_before_anything_starts(
     assert sentence in capsys.readouterr().err
 
 
-ENTRY = Entry(team="A", method="random embeddings")
+ENTRY = RehearsalEntry(team="A", method="random embeddings")
 GOOD = RehearsedSubmission(phase="dev", entry=ENTRY, status="finished", q_mean=1.5, message="", seconds=2.0)
 REFUSED = replace(
     GOOD,
-    entry=Entry(team="B", method="a malformed file", good=False),
+    entry=RehearsalEntry(team="B", method="a malformed file", good=False),
     status="failed",
     q_mean=None,
     message="No.",
 )
-PRIVATE = replace(GOOD, entry=Entry(team="C", method="a private file", public=False))
-OWN = replace(GOOD, entry=Entry(team="P", method="mine.csv"), q_mean=1.0)
+PRIVATE = replace(GOOD, entry=RehearsalEntry(team="C", method="a private file", public=False))
+OWN = replace(GOOD, entry=RehearsalEntry(team="P", method="mine.csv"), q_mean=1.0)
 
 
 def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), group: int = 1) -> Rehearsal:

@@ -79,7 +79,7 @@ APPLY = "neuco-worker challenge apply --reason TEXT"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class RecordDifference:
     """A difference from the record.
 
     Attributes:
@@ -95,7 +95,7 @@ class Difference:
 
 def differences(
     tx: Transaction, configuration: Configuration, codename: str, secret: bytes
-) -> Iterator[Difference]:
+) -> Iterator[RecordDifference]:
     """Yield the differences between a phase's record and its files and settings; nothing if it has no record or is closed."""
     row = tx.phase_record(codename)
     if row is None or row.closed_at is not None:
@@ -105,13 +105,13 @@ def differences(
     try:
         files = _files(configuration, record, secret)
     except OrganizerError as error:
-        yield Difference(
+        yield RecordDifference(
             phase=codename,
             sentence=sentence.format(f"its files have become unreadable ({error.code})"),
             hint=f"Restore or correct the files; `{DOCTOR}` says what is wrong.",
         )
     if changed := [*files, *_settings(tx, configuration, record, secret), *_rules(configuration, record)]:
-        yield Difference(
+        yield RecordDifference(
             phase=codename,
             sentence=sentence.format(f"{', '.join(changed)} changed"),
             hint=f"To apply the change, run: {APPLY}"

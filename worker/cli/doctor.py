@@ -18,7 +18,7 @@ from scoring.printable import count_of, printable
 from worker.cli.terminal import ConfigOption, Console, JsonOption, configuration_file
 
 if TYPE_CHECKING:
-    from worker.organizer.doctor import CheckOutcome, Report
+    from worker.organizer.doctor import CheckOutcome, Examination
 
 TEST_TEXT = "This is a test: alerts of this challenge arrive here."
 GROUPS = {
@@ -118,7 +118,7 @@ def _wait(seconds: float, why: str) -> None:
     time.sleep(seconds)
 
 
-def _show(report: Report, *, show_all: bool) -> None:
+def _show(report: Examination, *, show_all: bool) -> None:
     """Print the problems with their hints, and a line for each group."""
     from worker.organizer.doctor import Level
 

@@ -21,7 +21,7 @@ from worker.cli.terminal import ConfigOption, Console, JsonOption, open_session
 
 if TYPE_CHECKING:
     from worker.challenge.configuration import Configuration
-    from worker.challenge.files import Difference
+    from worker.challenge.files import RecordDifference
     from worker.fairness.draws import Draw
     from worker.organizer.listing import ListedSubmission
     from worker.organizer.session import OrganizerSession
@@ -57,7 +57,7 @@ def status(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Status:
+class ChallengeStatus:
     """What an organizer wants to know at one moment.
 
     Attributes:
@@ -104,12 +104,12 @@ class Status:
     token_expiry_unknown: str | None
     free_bytes: int
     problem: Mapping[str, str] | None
-    differences: Sequence[Difference]
+    differences: Sequence[RecordDifference]
     awaited: Sequence[Draw]
     fingerprint: str
 
 
-def _read_status(session: OrganizerSession) -> Status:
+def _read_status(session: OrganizerSession) -> ChallengeStatus:
     """Read everything that is shown."""
     from worker.fairness import commitments
     from worker.fairness.draws import waiting as waiting_for
@@ -138,7 +138,7 @@ def _read_status(session: OrganizerSession) -> Status:
     free_bytes, problem = session.files.free_bytes(), fault(configuration.state_dir)
     if not any(alert.code == "disk.reserve" for alert in alerts):
         problem = problem or below_reserve(free_bytes, configuration.submission.disk_reserve_gigabytes)
-    return Status(
+    return ChallengeStatus(
         now=now,
         paused=paused,
         leader=leader,
@@ -187,7 +187,7 @@ def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | 
     return expiry, None if expiry is not None else "the token does not say"
 
 
-def _differences(session: OrganizerSession) -> list[Difference]:
+def _differences(session: OrganizerSession) -> list[RecordDifference]:
     """Return the differences between files and settings and the recorded phases; nothing if they cannot be determined."""
     from worker.challenge.files import differences, read_secret
 
@@ -204,7 +204,7 @@ def _differences(session: OrganizerSession) -> list[Difference]:
         return []
 
 
-def _needs(state: Status) -> list[str]:
+def _needs(state: ChallengeStatus) -> list[str]:
     """Return what needs attention, the most urgent first; a pause is said before."""
     from worker.state import PAUSE
 
@@ -227,7 +227,7 @@ def _needs(state: Status) -> list[str]:
     return needs
 
 
-def _page(title: str, state: Status) -> list[RenderableType]:
+def _page(title: str, state: ChallengeStatus) -> list[RenderableType]:
     """Return what is shown, the most urgent first."""
     table = Table(show_header=False, box=None, padding=(0, 2))
     for name, text in _rows(state):
@@ -239,7 +239,7 @@ def _page(title: str, state: Status) -> list[RenderableType]:
     return [*paused, *lines, Text(), table]
 
 
-def _rows(state: Status) -> list[tuple[str, str]]:
+def _rows(state: ChallengeStatus) -> list[tuple[str, str]]:
     """Return the names and values of the table."""
     from worker.intake.waiting import summary
 
@@ -280,7 +280,7 @@ def _rows(state: Status) -> list[tuple[str, str]]:
     ]
 
 
-def _on_hold(state: Status) -> str:
+def _on_hold(state: ChallengeStatus) -> str:
     """Return the submissions on hold, and how many there are for each reason."""
     if not state.held:
         return "none"

@@ -15,7 +15,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.evalai import Retry
 from worker.runtime import Runner, UnrecordedAct
-from worker.runtime.http import Session
+from worker.runtime.http import HttpSession
 from worker.state import Alert, alert_code
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
@@ -163,7 +163,7 @@ def send(configuration: Configuration, text: str, code: str) -> str:
     """
     url = configuration.secret(configuration.alerts.webhook or "", "alerts.webhook")
     try:
-        with Session() as session:
+        with HttpSession() as session:
             answer = session.post(
                 url.get_secret_value(),
                 json={"text": f"[{configuration.challenge.title}] {text} ({code})"},

@@ -21,7 +21,7 @@ from requests.auth import AuthBase
 from scoring.documents import is_loopback
 from scoring.errors import NeucoError, OrganizerError
 from worker.evalai.errors import Unreachable, failure, parse
-from worker.runtime.http import Session
+from worker.runtime.http import HttpSession
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes long
@@ -48,7 +48,7 @@ class Transport:
         self.server = checked_server(server)
         self.expiry = token_expiry(token)
         self._auth = _TokenAuth(token)
-        self._session = session or Session()
+        self._session = session or HttpSession()
         self._timeout_s = timeout_s
         self._clock = clock
         self.calls = 0

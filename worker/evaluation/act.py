@@ -16,7 +16,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup
 from worker.evaluation import answers
-from worker.evaluation.evaluate_child import Order, Result, order_for
+from worker.evaluation.evaluate_child import EvaluationOrder, EvaluationResult, order_for
 from worker.evaluation.outcomes import HOPELESS, STARTING, blame, hopeless, requeue
 from worker.fairness.register import RegisterReplay, register
 from worker.runtime import NotDue
@@ -40,7 +40,7 @@ def child_limits(configuration: Configuration) -> Limits:
     return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
 
 
-def save_card(tx: Transaction, setup: PhaseSetup, result: Result) -> None:
+def save_card(tx: Transaction, setup: PhaseSetup, result: EvaluationResult) -> None:
     """Store what a child has scored, if anything; existing cells are kept."""
     if result["scorecard"] is None:
         return
@@ -55,7 +55,7 @@ def save_card(tx: Transaction, setup: PhaseSetup, result: Result) -> None:
     )
 
 
-class ScoreSubmission(ChildAct[Result]):
+class ScoreSubmission(ChildAct[EvaluationResult]):
     """Score a submission that EvalAI shows as running.
 
     Args:
@@ -110,7 +110,7 @@ class ScoreSubmission(ChildAct[Result]):
         """The configured limits."""
         return child_limits(self._context.configuration)
 
-    def order(self) -> Order:
+    def order(self) -> EvaluationOrder:
         """Return what to score; content with all its cells is not scored again."""
         return order_for(
             self._setup,
@@ -130,7 +130,7 @@ class ScoreSubmission(ChildAct[Result]):
         current = tx.get(self.pk)
         return current is not None and current.state is State.SCORING and tx.is_open(self._attempt)
 
-    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: EvaluationResult, now: datetime) -> None:
         """Store the cells, the answer and its place in the outbox in one transaction."""
         if not tx.is_open(self._attempt):
             return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # only the daemon needs them; loading them would cost each ch
 RECORD = "record"
 
 
-class Order(TypedDict):
+class EvaluationOrder(TypedDict):
     """What to read and score, sent through a pipe because it contains the phase key. With ``keep``, the content is also written there."""
 
     file: str
@@ -37,7 +37,7 @@ class Order(TypedDict):
     keep: NotRequired[str]
 
 
-class Result(TypedDict):
+class EvaluationResult(TypedDict):
     """What was read and scored; no scorecard if the content was known, and parts only if it was to be kept."""
 
     content_hash: str
@@ -71,7 +71,7 @@ def order_for(
     folder: Path,
     tasks: Sequence[str],
     complete: Sequence[str] = (),
-) -> Order:
+) -> EvaluationOrder:
     """Write the phase's record to the child's folder, and return the order.
 
     The child reads the record only after the participant's file, so that no hidden task is in memory while that file is parsed.
@@ -108,7 +108,7 @@ def _hand_over(setup: PhaseSetup, folder: Path) -> Path:
     return place
 
 
-def main(order: Order, say: Callable[..., None]) -> Result:
+def main(order: EvaluationOrder, say: Callable[..., None]) -> EvaluationResult:
     """Read the file, and score it unless its content is known.
 
     Raises:
@@ -140,7 +140,7 @@ def _keep(embeddings: Embeddings, folder: Path) -> list[str]:
     return write_parts(canonical_parts(embeddings.ids, embeddings.matrix), embeddings.content_hash, folder)
 
 
-def _score(order: Order, embeddings: Embeddings, say: Callable[..., None]) -> dict[str, object]:
+def _score(order: EvaluationOrder, embeddings: Embeddings, say: Callable[..., None]) -> dict[str, object]:
     logging.getLogger("scoring").addHandler(WarningHandler(say))
     from scoring.engines import make_engine
     from scoring.evaluate import score_embeddings

@@ -11,12 +11,12 @@ from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.setups import PhaseSetup
 from worker.evaluation.act import child_limits, save_card
-from worker.evaluation.evaluate_child import Order, Result, order_for
+from worker.evaluation.evaluate_child import EvaluationOrder, EvaluationResult, order_for
 from worker.runtime.child_acts import ChildAct, Limits
 from worker.state import Transaction
 
 
-class StoredFileAct(ChildAct[Result]):
+class StoredFileAct(ChildAct[EvaluationResult]):
     """Read a stored file again. Failures are not recorded: the caller raises the error and starts again.
 
     Args:
@@ -88,12 +88,12 @@ class KeepContent(StoredFileAct):
         self._place = place
         self.parts: list[str] = []
 
-    def order(self) -> Order:
+    def order(self) -> EvaluationOrder:
         """Return which file to read; nothing is scored."""
         order = order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=())
         return {**order, "keep": str(self._folder / "parts")}
 
-    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: EvaluationResult, now: datetime) -> None:
         """Move the parts to their destination, before the child's folder is removed."""
         if result["content_hash"] == self._content_hash:
             shutil.rmtree(self._place, ignore_errors=True)
@@ -130,10 +130,10 @@ class FillRow(StoredFileAct):
         self._content_hash = content_hash
         self._tasks = tasks
 
-    def order(self) -> Order:
+    def order(self) -> EvaluationOrder:
         """Return which file to score on which tasks."""
         return order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=self._tasks)
 
-    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: EvaluationResult, now: datetime) -> None:
         """Store the cells."""
         save_card(tx, self._setup, result)

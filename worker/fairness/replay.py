@@ -33,7 +33,7 @@ LAST_PLACE = 2**62  # on a ladder: a submission that is being scored for the fir
 
 
 @dataclass
-class History(Generic[Dated]):
+class EventHistory(Generic[Dated]):
     """The events about one subject, oldest first; their moments are kept beside them, because a search through these is faster."""
 
     moments: list[datetime] = field(default_factory=list)
@@ -81,17 +81,17 @@ class PhaseReplay:
 
     def __init__(self, name: str, others: Mapping[str, PhaseReplay]) -> None:
         self.name = name
-        self.decisions: History[PhaseEvent] = History()
-        self.registered: dict[str, History[SubmissionEvent]] = {}
-        self.submissions: dict[str, History[SubmissionEvent]] = {}
-        self.teams: dict[int, History[TeamEvent]] = {}
-        self.scores: dict[str, History[ScoreEvent]] = {}
+        self.decisions: EventHistory[PhaseEvent] = EventHistory()
+        self.registered: dict[str, EventHistory[SubmissionEvent]] = {}
+        self.submissions: dict[str, EventHistory[SubmissionEvent]] = {}
+        self.teams: dict[int, EventHistory[TeamEvent]] = {}
+        self.scores: dict[str, EventHistory[ScoreEvent]] = {}
         self.answered_at: dict[str, datetime] = {}
         self.end = datetime.min.replace(tzinfo=UTC)
         self.private: set[str] = set()
         self.notes: list[ChallengeEvent] = []
         self._others = others
-        self._qualifying: dict[str, History[QualifyingEvent]] = {}
+        self._qualifying: dict[str, EventHistory[QualifyingEvent]] = {}
         self._entry_of: dict[int, str] = {}
         self._places: dict[str, int] = {}
         self._ladders: dict[tuple[int | None, bool], list[str]] = {}
@@ -114,8 +114,8 @@ class PhaseReplay:
             case TeamEvent():
                 self._decide(event)
             case SubmissionEvent():
-                self.registered.setdefault(event.entry, History()).add(event)
-                self.submissions.setdefault(event.entry, History()).add(self._decided(event, event.at))
+                self.registered.setdefault(event.entry, EventHistory()).add(event)
+                self.submissions.setdefault(event.entry, EventHistory()).add(self._decided(event, event.at))
                 self._entry_of.setdefault(event.submission, event.entry)
                 if event.answered:
                     self.answered_at.setdefault(event.entry, event.at)
@@ -124,16 +124,16 @@ class PhaseReplay:
                     team = event.team_key, bool(event.public_at_first)
                     self._places[event.entry] = len(self.scores)
                     self._ladders.setdefault(team, []).append(event.entry)
-                self.scores.setdefault(event.entry, History()).add(event)
+                self.scores.setdefault(event.entry, EventHistory()).add(event)
             case QualifyingEvent():
                 self.private.add(event.entry)
-                self._qualifying.setdefault(event.entry, History()).add(event)
+                self._qualifying.setdefault(event.entry, EventHistory()).add(event)
             case _:
                 self.private.add(event.entry)
 
     def _decide(self, event: TeamEvent) -> None:
         """Let a decision about a team change each of its submissions."""
-        self.teams.setdefault(event.team_key, History()).add(event)
+        self.teams.setdefault(event.team_key, EventHistory()).add(event)
         for entry, history in self.registered.items():
             if history.events[-1].team_key == event.team_key:
                 self.submissions[entry].add(self._decided(history.events[-1], event.at))

@@ -16,7 +16,7 @@ from scoring.inputs.limits import largest_file
 from worker.challenge.context import Context, seconds
 from worker.evaluation import answers
 from worker.fetching import uploads
-from worker.fetching.fetch_child import Order, Result
+from worker.fetching.fetch_child import FetchOrder, FetchResult
 from worker.runtime import NotDue
 from worker.runtime.child_acts import SHARED, ChildAct, Died, Limits, OverLimit, fault_key
 from worker.runtime.storage import FileStore
@@ -26,7 +26,7 @@ READ_TIMEOUT_S = 30.0  # seconds without a byte
 SETTLES_S = 10.0  # after a message; less if the queue is polled more often
 
 
-class FetchFile(ChildAct[Result]):
+class FetchFile(ChildAct[FetchResult]):
     """Fetch the file of a submission that is to be scored.
 
     Args:
@@ -53,7 +53,7 @@ class FetchFile(ChildAct[Result]):
         """Only a time limit: a download needs very little memory, whatever is sent."""
         return Limits(deadline_s=self._deadline_s)
 
-    def order(self) -> Order:
+    def order(self) -> FetchOrder:
         """Return what to download, from which hosts, and where to store it."""
         configuration = self._context.configuration
         return {
@@ -102,7 +102,7 @@ class FetchFile(ChildAct[Result]):
         current = tx.get(self.pk)
         return current is not None and current.state is State.ACKNOWLEDGED and tx.is_open(self._attempt)
 
-    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: FetchResult, now: datetime) -> None:
         """Store the file for scoring, or follow EvalAI's placeholder, which means that an upload is under way or was never finished."""
         current = tx.get(self.pk)
         if current is None or not tx.is_open(self._attempt):

@@ -15,7 +15,7 @@ import urllib3
 from scoring.documents import is_loopback
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.inputs.limits import too_large
-from worker.runtime.http import Session, no_credentials
+from worker.runtime.http import HttpSession, no_credentials
 
 CHUNK = 1 << 18  # bytes
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -134,7 +134,7 @@ def _transfer(
     error: NeucoError | None
     try:
         with (
-            Session() as session,
+            HttpSession() as session,
             session.get(
                 url,
                 stream=True,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypedDict
 
 
-class Order(TypedDict):
+class FetchOrder(TypedDict):
     """What to download, and which file not to keep."""
 
     url: str
@@ -18,14 +18,14 @@ class Order(TypedDict):
     timeout_s: float
 
 
-class Result(TypedDict):
+class FetchResult(TypedDict):
     """What was downloaded."""
 
     sha256: str
     size: int
 
 
-def main(order: Order, _: Callable[..., None]) -> Result:
+def main(order: FetchOrder, _: Callable[..., None]) -> FetchResult:
     """Download the order's URL; keep the file, unless it is EvalAI's placeholder.
 
     Raises:

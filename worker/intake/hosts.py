@@ -20,7 +20,7 @@ from worker.challenge.timetable import Job
 from worker.evalai import Account, Author, Client, Throttled, TokenRefused
 from worker.intake import holds, senders
 from worker.intake.calls import Call, CallRunner
-from worker.intake.session import BATCH_WINDOW, Remote, Session
+from worker.intake.session import BATCH_WINDOW, RemoteChallenge, Session
 from worker.runtime import Result
 from worker.state import ALERT_AFTER_TRIES, COUNTED, UNSCORED, State, SubmissionRow, Transaction
 
@@ -49,7 +49,7 @@ class Hosts:
         self.context = context
         self._session = session
         self.runner = runner
-        self._remote: Remote | None = None
+        self._remote: RemoteChallenge | None = None
         self.account: Account | None = None  # owner of our token
 
     def next_call(

@@ -19,7 +19,7 @@ from worker.intake import facts, waiting
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
-from worker.intake.session import Remote, Session, phase_faults, read_remote
+from worker.intake.session import RemoteChallenge, Session, phase_faults, read_remote
 from worker.state import OutboxKind, SubmissionRow, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
@@ -30,14 +30,14 @@ PORTION = 200  # listed submissions to compare with the database at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class OurChallenge:
     """Which submissions are ours: the challenge's pk, and the configured phases as pk to codename."""
 
     challenge: int
     phases: Mapping[int, str]
 
     @classmethod
-    def of(cls, context: Context, session: Session) -> Place:
+    def of(cls, context: Context, session: Session) -> OurChallenge:
         """Return the phases that both the configuration and EvalAI have now."""
         configuration = context.configuration
         theirs = session.remote.phases if session.remote is not None else {}
@@ -66,7 +66,7 @@ class Place:
         return news
 
 
-class Connect(Call[Remote]):
+class Connect(Call[RemoteChallenge]):
     """Read the challenge at the start; if it does not fit the configuration, the worker ends.
 
     Args:
@@ -81,12 +81,12 @@ class Connect(Call[Remote]):
         self._context = context
         self._session = session
 
-    def perform(self, resource: Client) -> Remote:
+    def perform(self, resource: Client) -> RemoteChallenge:
         """Read challenge, phases and splits: several requests."""
         with resource.keeping():
             return read_remote(resource, self._context.configuration)
 
-    def outcome(self, tx: Transaction, result: Remote, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: RemoteChallenge, now: datetime) -> None:
         """Check the phases.
 
         Raises:
@@ -97,7 +97,7 @@ class Connect(Call[Remote]):
             raise fault
         tx.resolve_alert(PHASES_LACKING)
 
-    def recorded(self, result: Remote, now: datetime) -> None:
+    def recorded(self, result: RemoteChallenge, now: datetime) -> None:
         """Keep the phases in the session."""
         self._session.remote, self._session.outdated = result, False
         self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
@@ -109,14 +109,14 @@ class Reconnect(Connect):
     name = "reconnect"
     fatal: ClassVar[bool] = False
 
-    def outcome(self, tx: Transaction, result: Remote, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: RemoteChallenge, now: datetime) -> None:
         """Raise an alert about phases that EvalAI does not have."""
         try:
             super().outcome(tx, result, now)
         except OrganizerError as error:
             tx.report(PHASES_LACKING, error, now=now)
 
-    def recorded(self, result: Remote, now: datetime) -> None:
+    def recorded(self, result: RemoteChallenge, now: datetime) -> None:
         """Keep the phases, and look at all submissions, because one that is on hold for its phase may continue now."""
         self._session.remote, self._session.outdated = result, False
         self._context.timetable.ask(RECONCILE)
@@ -152,7 +152,7 @@ class ReadSubmission(Call[Submission]):
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Process the facts."""
-        Place.of(self._context, self._session).take(tx, result, asked_at=self.began_at, now=now)
+        OurChallenge.of(self._context, self._session).take(tx, result, asked_at=self.began_at, now=now)
         tx.resolve_alert(f"read:{result.pk}")
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -204,7 +204,7 @@ class ListSubmissions(Call[list[Submission]]):
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
         """Process what has changed; an expected submission that is missing is read by its own address next time."""
-        place = Place.of(self._context, self._session)
+        place = OurChallenge.of(self._context, self._session)
         news = []
         for start in range(0, len(result), PORTION):
             news += place.news(tx, result[start : start + PORTION], asked_at=self.began_at)

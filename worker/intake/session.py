@@ -30,7 +30,7 @@ class Session:
         silent_since: Since when EvalAI has given no usable answer; None while it answers.
     """
 
-    remote: Remote | None = None
+    remote: RemoteChallenge | None = None
     outdated: bool = False
     empty_polls: int = 0
     stale_message: bool = False
@@ -48,7 +48,7 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remote:
+class RemoteChallenge:
     """What EvalAI says of our challenge; read at the start and after a reload.
 
     Attributes:
@@ -71,7 +71,7 @@ def clocks_differ(ahead: timedelta) -> str:
     return f"This machine's clock is {off} {'behind' if ahead > timedelta() else 'ahead of'} EvalAI's"
 
 
-def read_remote(client: Client, configuration: Configuration) -> Remote:
+def read_remote(client: Client, configuration: Configuration) -> RemoteChallenge:
     """Return what EvalAI says of our challenge, after checking that its pk, splits and metrics are the configured ones.
 
     This takes several calls, at the start and after a reload.
@@ -92,7 +92,7 @@ def read_remote(client: Client, configuration: Configuration) -> Remote:
     phases = {phase.pk: phase.codename for phase in listed}
     for fault in split_faults(configuration, phases, client.splits()):
         raise fault
-    return Remote(
+    return RemoteChallenge(
         listed=listed,
         phases=phases,
         silent=frozenset(phase.pk for phase in listed if phase.disable_logs),

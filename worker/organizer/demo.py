@@ -14,21 +14,23 @@ from worker.organizer import demo_data, scaffold
 from worker.organizer.configuration_text import with_values
 from worker.organizer.demo_data import DIMENSION
 from worker.organizer.rehearsal import Rehearsal, RehearsalFolder, rehearse, removed_if_refused
-from worker.organizer.rehearsal.entries import HOST, Entry, csv_of, spoilt
+from worker.organizer.rehearsal.entries import HOST, RehearsalEntry, csv_of, spoilt
 
-SUBMISSIONS: tuple[tuple[Entry, Callable[[demo_data.Images], demo_data.Embeddings]], ...] = (
-    (Entry(team=HOST, method="Baseline mean embeddings"), demo_data.quadrant_means),
-    (Entry(team=HOST, method="Baseline random embeddings"), demo_data.noise),
-    (Entry(team="Pixel Pushers", method="raw pixels"), demo_data.raw_pixels),
-    (Entry(team="Random Walkers", method="random projection"), demo_data.random_projection),
+SUBMISSIONS: tuple[tuple[RehearsalEntry, Callable[[demo_data.Images], demo_data.Embeddings]], ...] = (
+    (RehearsalEntry(team=HOST, method="Baseline mean embeddings"), demo_data.quadrant_means),
+    (RehearsalEntry(team=HOST, method="Baseline random embeddings"), demo_data.noise),
+    (RehearsalEntry(team="Pixel Pushers", method="raw pixels"), demo_data.raw_pixels),
+    (RehearsalEntry(team="Random Walkers", method="random projection"), demo_data.random_projection),
     (
-        Entry(team="Pool Party", method="pooled means", project_url="https://example.org/pool-party"),
+        RehearsalEntry(
+            team="Pool Party", method="pooled means", project_url="https://example.org/pool-party"
+        ),
         demo_data.pooled_means,
     ),
-    (Entry(team="Last Minute", method="raw pixels, in a hurry", good=False), demo_data.raw_pixels),
-    (Entry(team="Pool Party", method="quiet experiment with edges", public=False), demo_data.edges),
+    (RehearsalEntry(team="Last Minute", method="raw pixels, in a hurry", good=False), demo_data.raw_pixels),
+    (RehearsalEntry(team="Pool Party", method="quiet experiment with edges", public=False), demo_data.edges),
     (
-        Entry(
+        RehearsalEntry(
             team="Eigendigits",
             method="principal components",
             project_url="https://example.org/eigendigits/code",
@@ -37,10 +39,10 @@ SUBMISSIONS: tuple[tuple[Entry, Callable[[demo_data.Images], demo_data.Embedding
         demo_data.principal_components,
     ),
     (
-        Entry(team="Random Walkers", method="random features", file_name="embeddings.csv.gz"),
+        RehearsalEntry(team="Random Walkers", method="random features", file_name="embeddings.csv.gz"),
         demo_data.random_features,
     ),
-    (Entry(team="Last Minute", method="pixels as shares of ink"), demo_data.pixel_shares),
+    (RehearsalEntry(team="Last Minute", method="pixels as shares of ink"), demo_data.pixel_shares),
 )
 """The submissions in order, and how the images become their embeddings.
 
@@ -51,7 +53,7 @@ ONLY_IN_DEV = ("random projection", "pixels as shares of ink")
 """The methods that are not submitted to eval, where the faulty file is not corrected."""
 
 
-def entries() -> dict[str, tuple[Entry, ...]]:
+def entries() -> dict[str, tuple[RehearsalEntry, ...]]:
     """Make the submissions to each phase."""
     dev, last = demo_data.load()
     made = [(entry, make) for entry, make in SUBMISSIONS if entry.method not in ONLY_IN_DEV]
@@ -63,7 +65,7 @@ def entries() -> dict[str, tuple[Entry, ...]]:
     }
 
 
-def file(entry: Entry, embeddings: demo_data.Embeddings, ids: Sequence[str]) -> bytes:
+def file(entry: RehearsalEntry, embeddings: demo_data.Embeddings, ids: Sequence[str]) -> bytes:
     """Make the file that is submitted."""
     content = csv_of(ids, embeddings)
     if not entry.good:

@@ -21,7 +21,7 @@ from worker.fairness.commitments import commit
 from worker.fairness.drand import Chain, is_signed
 from worker.fairness.draws import Draw
 from worker.runtime import Act, Runner
-from worker.runtime.http import Session, no_credentials
+from worker.runtime.http import HttpSession, no_credentials
 from worker.state import Transaction
 
 UNREACHABLE = "beacon.unreachable"
@@ -127,7 +127,7 @@ class BeaconFetcher:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._session = Session()
+        self._session = HttpSession()
         self._runner: Runner[requests.Session] = Runner(
             "drand", context.store, wake=context.wake, checkpoint=context.checkpoint
         )

@@ -14,7 +14,7 @@ USER_AGENT = f"neuco-worker/{__version__}"
 """What operators of servers see of the software that sends a request."""
 
 
-class Session(requests.Session):
+class HttpSession(requests.Session):
     """A session that uses no proxy on loopback, where the sandbox and the practice draw are.
 
     For all other hosts, ``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY`` and ``REQUESTS_CA_BUNDLE`` count.
@@ -40,7 +40,7 @@ def no_credentials(request: requests.PreparedRequest) -> requests.PreparedReques
 
 def proxy_of(url: str) -> str:
     """Return the address of the proxy through which requests to a server go, without its password; empty if there is none."""
-    with Session() as session:
+    with HttpSession() as session:
         proxies = session.merge_environment_settings(url, {}, None, None, None)["proxies"]
     scheme, separator, place = (requests.utils.select_proxy(url, proxies) or "").rpartition("://")
     return f"{scheme}{separator}{place.rpartition('@')[2]}"

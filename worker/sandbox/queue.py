@@ -13,7 +13,7 @@ Outcome = Literal["deleted", "ignored", "unknown"]
 
 
 @dataclass(kw_only=True)
-class Message:
+class QueuedMessage:
     """A message with the handles of its deliveries, of which only the newest is valid."""
 
     number: int
@@ -28,8 +28,8 @@ class Queue:
     def __init__(self, visibility_timeout_s: float, faults: FaultSource) -> None:
         self.visibility_timeout_s = visibility_timeout_s
         self._faults = faults
-        self._messages: dict[int, Message] = {}
-        self._handles: dict[str, Message] = {}
+        self._messages: dict[int, QueuedMessage] = {}
+        self._handles: dict[str, QueuedMessage] = {}
         self._sent = 0
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class Queue:
     def send(self, body: Mapping[str, Any]) -> None:
         """Put a message into the queue."""
         self._sent += 1
-        self._messages[self._sent] = Message(number=self._sent, body=dict(body))
+        self._messages[self._sent] = QueuedMessage(number=self._sent, body=dict(body))
 
     def receive(self, now_s: float) -> tuple[Mapping[str, Any], str] | None:
         """Deliver at most one visible message and hide it for the visibility time-out."""

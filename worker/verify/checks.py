@@ -14,7 +14,7 @@ from worker.verify.drawn import drawn
 from worker.verify.pages import page
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals
-from worker.verify.verdict import Fault, Verdict, judged, not_revealed
+from worker.verify.verdict import CheckEnded, Verdict, judged, not_revealed
 
 _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | None]] = {
     "commitment": opening.commitment,
@@ -68,5 +68,5 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
 def _unread(malformed: str | None) -> Verdict:
     """Say why a phase cannot be checked."""
     if malformed is not None:
-        raise Fault(malformed)
+        raise CheckEnded(malformed)
     return not_revealed("not revealed: tasks, splits, scores and ranks cannot be checked")

@@ -17,7 +17,7 @@ from worker.fairness.places import LATE, PRIVATE, Place
 from worker.fairness.replay import PhaseReplay
 from worker.verify.revealed import RevealedPhase
 from worker.verify.timeline import SLACK
-from worker.verify.verdict import Fault, Verdict, believed, consistent, not_revealed, require
+from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, not_revealed, require
 
 
 def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
@@ -73,7 +73,7 @@ def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
         before: What to say first: of which submissions it is a later run.
 
     Raises:
-        Fault: If it should be on the board, or the organizers took it off.
+        CheckEnded: If it should be on the board, or the organizers took it off.
         LookupError, ValueError, TypeError, AttributeError, RecursionError: If what was revealed has another form.
     """
     replay = phase.replay
@@ -103,7 +103,7 @@ def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
     if placed.why == LATE:
         return _late(phase, facts, who)
     reason = _UNEXPLAINED.get(placed.place, "nothing published says why")
-    raise Fault(f"{who} is not on the final board: {reason}")
+    raise CheckEnded(f"{who} is not on the final board: {reason}")
 
 
 def _removed(replay: PhaseReplay, facts: SubmissionEvent) -> str:

@@ -13,7 +13,7 @@ from worker.challenge.secrets import value_of
 from worker.fairness.drand import QUICKNET, is_signed
 from worker.fairness.manifests import Commitment
 from worker.verify.revealed import Promise, RevealedPhase
-from worker.verify.verdict import Fault, Verdict, believed, consistent, require
+from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, require
 
 
 def drawn(phase: RevealedPhase) -> Verdict:
@@ -29,7 +29,7 @@ def drawn(phase: RevealedPhase) -> Verdict:
             naming = entry
         if name in entry.drawn:
             if naming is None:
-                raise Fault("a value was mixed into its splits that no commitment had announced")
+                raise CheckEnded("a value was mixed into its splits that no commitment had announced")
             values.append((naming, entry))
             naming = None
     require(

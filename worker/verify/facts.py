@@ -30,7 +30,7 @@ from worker.fairness.membership import ShownValue
 from worker.fairness.places import Place
 from worker.verify.revealed import RevealedPhase
 from worker.verify.timeline import CLOCK_SLACK
-from worker.verify.verdict import Fault, Verdict, believed, consistent, require
+from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, require
 
 CLOCKS_APART = timedelta(hours=2)  # by which the clocks of EvalAI and of the worker may differ
 NAMED = 20  # open entries that are listed
@@ -115,7 +115,7 @@ def _check_owner(phase: RevealedPhase, score: ScoreEvent) -> None:
     who = f"a score of {minute(score.at)} for submission {score.submission}"
     if facts is None or replay.rules(score.at) is None:
         before = "the submission" if facts is None else "the rules of the board"
-        raise Fault(f"{who} was registered before {before}")
+        raise CheckEnded(f"{who} was registered before {before}")
     differing = [name for name in BOUND if getattr(score, name) != getattr(facts, name)]
     differing += [
         name
@@ -274,7 +274,7 @@ def placed(phase: RevealedPhase) -> Verdict:
     """Count the entries in each place, and list the open ones: received or scored, and not answered.
 
     Raises:
-        Fault: If nothing that was published says why an entry is not on the board.
+        CheckEnded: If nothing that was published says why an entry is not on the board.
     """
     numbers, listed = Counter(placed.place for placed in phase.places.values()), []
     for entry, placed in phase.places.items():

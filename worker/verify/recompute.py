@@ -25,7 +25,7 @@ from worker.verify.facts import largest_difference
 from worker.verify.public import Contents, PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals
 from worker.verify.verdict import (
-    Fault,
+    CheckEnded,
     Status,
     Verdict,
     believed,
@@ -107,7 +107,7 @@ def _of_contents(
                 progress(_folds(phase))
                 continue
             ours, difference = _recomputed(phase, embeddings, tasks, engine, progress)
-        except Fault as fault:
+        except CheckEnded as fault:
             who = ", ".join(map(str, named))
             yield replace(fault.verdict, sentence=f"submission {who}: {fault}")
             continue
@@ -129,7 +129,7 @@ def _embeddings(phase: RevealedPhase, content: str, contents: Contents) -> Embed
     """Join a content from its parts, and read it; None if a part is missing, or not a part of it.
 
     Raises:
-        Fault: If it is not the embeddings of a submission to this phase.
+        CheckEnded: If it is not the embeddings of a submission to this phase.
     """
     size = canonical_bytes(phase.ids, phase.protocol.embedding_dim)
     joined = b"".join(map(contents, disclosure.part_names(content, size)))
@@ -138,7 +138,7 @@ def _embeddings(phase: RevealedPhase, content: str, contents: Contents) -> Embed
     try:
         return Embeddings.from_canonical(joined, phase.ids, phase.protocol.embedding_dim)
     except ValueError as error:
-        raise Fault(f"its file cannot be scored ({error})") from None
+        raise CheckEnded(f"its file cannot be scored ({error})") from None
 
 
 def submission_verdicts(
@@ -226,7 +226,7 @@ def _recomputed(
     """Recompute the scores of a content; return the submissions that have them, and the largest difference.
 
     Raises:
-        Fault: If no record has this content, these tasks and the phase's protocol, or the scores differ.
+        CheckEnded: If no record has this content, these tasks and the phase's protocol, or the scores differ.
     """
     versions = {task.name: task.version for task in tasks}
     records = [
@@ -235,7 +235,7 @@ def _recomputed(
         if record.versions == versions and record.protocol == phase.protocol.hash
     ]
     if not records:
-        raise Fault(
+        raise CheckEnded(
             "it was scored on tasks that have since changed, and their labels are not published: its scores cannot be recomputed",
             Status.BELIEVED,
         )
@@ -243,7 +243,7 @@ def _recomputed(
     try:
         card = score_embeddings(embeddings, tasks, phase.protocol, key, engine=device, progress=progress)
     except ParticipantError as error:
-        raise Fault(f"its file cannot be scored ({error.sentence})") from None
+        raise CheckEnded(f"its file cannot be scored ({error.sentence})") from None
     worst = max(
         largest_difference(task.folds, record.cells[task.task].folds)
         for record in records
@@ -257,10 +257,10 @@ def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
     """Return the tasks of the published labels, with the version numbers of their packages.
 
     Raises:
-        Fault: If there are no labels, or they are not valid tasks.
+        CheckEnded: If there are no labels, or they are not valid tasks.
     """
     if not phase.with_labels:
-        raise Fault(
+        raise CheckEnded(
             "only hashes of the labels were released: the scores cannot be recomputed", Status.BELIEVED
         )
     ids, tasks = frozenset(phase.ids), []
@@ -269,6 +269,6 @@ def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
         try:
             plain = make_task(task.identifier, TaskType(task.type), rows, ids, source=task.file)
         except OrganizerError as error:
-            raise Fault(f"the published labels cannot be read: {error.sentence}") from None
+            raise CheckEnded(f"the published labels cannot be read: {error.sentence}") from None
         tasks.append(plain.of_package(task.package))
     return tuple(tasks)

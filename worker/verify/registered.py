@@ -17,7 +17,7 @@ from worker.fairness.receipts import CADENCES, Line
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
 from worker.verify.timeline import SLACK
-from worker.verify.verdict import Fault, Verdict, believed, consistent, not_revealed, require
+from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, not_revealed, require
 
 SECOND = timedelta(seconds=1)  # a batch's time has whole seconds
 
@@ -31,7 +31,7 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
     for commitment, event in phase.events:
         line, what = lines.get(commitment), f"the event {event.kind} of {event.at.isoformat()}"
         if line is None:
-            raise Fault(f"{what} is not in the public log")
+            raise CheckEnded(f"{what} is not in the public log")
         number = line.sequence
         require(
             event.at <= line.made_at + SECOND, f"{what} is in a batch that was made before the event happened"
@@ -92,7 +92,7 @@ def nothing_left_out(repository: PublicRepository, revealed: Collection[Revealed
     if len(revealed) < len(repository.phases):
         yield not_revealed(f"{sentence}: not all phases have been revealed, and some entries may be padding")
     else:
-        raise Fault(f"{sentence}, although every phase has been revealed")
+        raise CheckEnded(f"{sentence}, although every phase has been revealed")
 
 
 def _check_everywhere(phase: RevealedPhase, other: RevealedPhase) -> None:

@@ -102,7 +102,7 @@ TRUST = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class QuestionAnswer:
     """The answer to a question.
 
     Attributes:
@@ -137,7 +137,7 @@ class Report:
         return sum(verdict.status is status for verdict in self.verdicts)
 
     @property
-    def answers(self) -> tuple[Answer, ...]:
+    def answers(self) -> tuple[QuestionAnswer, ...]:
         """The answers to the five questions; what no question asks for belongs to the first one."""
         asking = {check: question for question in QUESTIONS for check in question.checks}
         answered: dict[Question, list[Verdict]] = {question: [] for question in QUESTIONS}
@@ -259,7 +259,7 @@ def spoken(verdict: Verdict) -> str:
     return f"Phase {verdict.phase}: {verdict.sentence}" if verdict.phase else verdict.sentence
 
 
-def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
+def _answer(question: Question, verdicts: list[Verdict]) -> QuestionAnswer:
     against = [verdict for verdict in verdicts if verdict.status in AGAINST]
     passed = [verdict for verdict in verdicts if verdict.status in (Status.CONSISTENT, Status.RECOMPUTED)]
     listed = [
@@ -275,7 +275,7 @@ def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
     answer = [
         spoken(verdict) for verdict in sorted(against, key=lambda verdict: AGAINST.index(verdict.status))
     ] or [yes]
-    return Answer(
+    return QuestionAnswer(
         question=question,
         status=worst,
         sentences=(*answer, *map(spoken, listed)),

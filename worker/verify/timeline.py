@@ -21,7 +21,7 @@ from worker.fairness.receipts import CADENCES
 from worker.verify.commits import GROWING, Added, Step, grew, is_served
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (
-    Fault,
+    CheckEnded,
     Status,
     Verdict,
     believed,
@@ -45,7 +45,7 @@ def signature(repository: PublicRepository) -> Verdict:
             "this is a plain folder, so it cannot be checked whether the challenge has signed its files"
         )
     if seen.key is None:
-        raise Fault(
+        raise CheckEnded(
             "no commit is signed with a key that commitment.json names. Nothing shows that the challenge published this; the newest one"
             f" is {commit}",
             Status.CHANGED,

@@ -67,7 +67,7 @@ def contradicted(sentence: str, *, phase: str | None = None) -> Verdict:
     return Verdict(status=Status.CONTRADICTED, sentence=sentence, phase=phase)
 
 
-class Fault(Exception):
+class CheckEnded(Exception):
     """Ends a check with a verdict, by default with a contradiction."""
 
     def __init__(self, sentence: str, status: Status = Status.CONTRADICTED) -> None:
@@ -79,10 +79,10 @@ def require(holds: object, sentence: str) -> None:
     """End the check with a contradiction if something does not hold that must.
 
     Raises:
-        Fault: With the sentence.
+        CheckEnded: With the sentence.
     """
     if not holds:
-        raise Fault(sentence)
+        raise CheckEnded(sentence)
 
 
 def judged(
@@ -114,7 +114,7 @@ def _verdicts(
     try:
         result = look(*arguments)
         yield from [result] if isinstance(result, Verdict) else result or ()
-    except Fault as fault:
+    except CheckEnded as fault:
         yield fault.verdict
     except Malformed as fault:
         yield contradicted(str(fault))

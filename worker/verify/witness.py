@@ -17,7 +17,7 @@ from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals
 from worker.verify.verdict import (
     UNREADABLE,
-    Fault,
+    CheckEnded,
     Status,
     Verdict,
     believed,
@@ -73,14 +73,14 @@ def _claims(
     repository: PublicRepository, claimed: Mapping[str, Any], shown_value: float | None, now: datetime
 ) -> Iterator[Verdict]:
     if key_in(claimed) is None or shown_value not in (None, claimed["q_mean"]):
-        raise Fault("this receipt was changed after it was signed: it proves nothing", Status.BELIEVED)
+        raise CheckEnded("this receipt was changed after it was signed: it proves nothing", Status.BELIEVED)
     receipt = Receipt.model_validate(claimed)
     entries, log = repository.commitments, repository.log
     require(entries, "there are no commitments with which the receipt could be compared")
     waits = len(log) <= receipt.batch and now <= _due_at(repository)
     named = receipt.challenge in {entry.commitment for entry in entries}
     if repository.key not in (None, receipt.key):
-        raise Fault(
+        raise CheckEnded(
             f"your receipt was signed with another key ({fingerprint(receipt.key)}) than this challenge's, so it proves nothing about it."
             " Compare both with the fingerprint that the organizers have told",
             Status.CHANGED,

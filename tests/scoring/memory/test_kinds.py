@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from scoring.memory.containers import plain
-from scoring.memory.kinds import Kind, decide, split_name
+from scoring.memory.kinds import TaskKind, decide, split_name
 
 ROWS = 60
 VALUES = np.random.RandomState(0).standard_normal(ROWS)
@@ -23,7 +23,7 @@ PAIR = THREE % 2
 NAMES = np.array(["NA", "None", "nan"])[THREE]
 
 
-def kind_of(values: Any, name: str = "land") -> tuple[Kind, np.ndarray[Any, Any]]:
+def kind_of(values: Any, name: str = "land") -> tuple[TaskKind, np.ndarray[Any, Any]]:
     """Decide about labels as a caller holds them."""
     own, declared = split_name(name)
     return decide(own, plain(values, "labels"), declared)

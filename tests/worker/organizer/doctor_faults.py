@@ -35,7 +35,7 @@ from worker.organizer.bundle import CONFIG_NAME, pack, read_sources, sources
 from worker.organizer.bundle_check import TERMS
 from worker.organizer.demo_data import load as load_digits
 from worker.organizer.demo_data import phase_files
-from worker.organizer.doctor import ALL, Level, Report, examine
+from worker.organizer.doctor import ALL, Examination, Level, examine
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, Listener, PhaseSettings, Sandbox, SandboxSettings
@@ -202,12 +202,12 @@ class FaultyChallenge:
             path.write_text(text)
             path.chmod(mode)
 
-    def examine(self, *only: str, offline: bool = False) -> Report:
+    def examine(self, *only: str, offline: bool = False) -> Examination:
         """Open the challenge, and run the given checks, or all."""
         self.open()
         return self.look(*only, offline=offline)
 
-    def look(self, *only: str, offline: bool = False, baseline: Path | None = None) -> Report:
+    def look(self, *only: str, offline: bool = False, baseline: Path | None = None) -> Examination:
         """Run the given checks, or all."""
         return examine(
             self.path,

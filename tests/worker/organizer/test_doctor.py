@@ -42,7 +42,7 @@ from tests.worker.organizer.doctor_faults import (
 )
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
 from worker.cli import guarded
-from worker.organizer.doctor import CHECKS, Level, Report
+from worker.organizer.doctor import CHECKS, Examination, Level
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, Listener, fields
@@ -93,7 +93,7 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
 EVALAI = [check.id for check in CHECKS if check.group == "evalai" and check.id != "evalai.token"]
 
 
-def problems(report: Report) -> dict[str, list[str]]:
+def problems(report: Examination) -> dict[str, list[str]]:
     """Return for each check the sentences of what is wrong or unknown."""
     return {
         outcome.check.id: [finding.sentence for finding in outcome.findings if finding.level is not Level.OK]

@@ -12,7 +12,7 @@ from flask import Flask, request
 from worker.evalai import Client
 from worker.organizer.rehearsal.practice_draw import practice_chain, served
 from worker.publishing import ask
-from worker.runtime.http import Session, proxy_of
+from worker.runtime.http import HttpSession, proxy_of
 from worker.sandbox import Listener, Sandbox
 
 GENESIS = 1_700_000_000
@@ -62,7 +62,7 @@ def test_loopback_uses_no_proxy(proxy: Proxy) -> None:
         with closing(Client(challenge=evalai.challenge, **settings)) as client:
             assert client.challenge().pk == evalai.challenge
     chain = practice_chain(genesis=GENESIS)
-    with served(chain) as address, Session() as session:
+    with served(chain) as address, HttpSession() as session:
         assert ask(session, address, chain, 1) is not None
     assert proxy.asked == []
 
@@ -74,7 +74,7 @@ def test_drand_is_reached_through_the_proxy_without_credentials(
     (tmp_path / "netrc").write_text("machine drand.example login me password secret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     chain = practice_chain(genesis=GENESIS)
-    with Session() as session:
+    with HttpSession() as session:
         assert ask(session, "http://drand.example", chain, 7) == "from the proxy"
         monkeypatch.setenv("NO_PROXY", "drand.example")
         monkeypatch.setenv("no_proxy", "drand.example")

@@ -19,10 +19,10 @@ from worker.challenge.configuration import load
 from worker.organizer.doctor.check import (
     Check,
     CheckOutcome,
+    Examination,
     Finding,
     Level,
     NotChecked,
-    Report,
     fail,
     skipped,
     worst,
@@ -44,7 +44,7 @@ def examine(
     on_check: Callable[[Check[Any], int, int], None] = lambda *_: None,
     wait: Wait = lambda seconds, _: time.sleep(seconds),
     baseline: Path | None = None,
-) -> Report:
+) -> Examination:
     """Run the checks in the order of their table.
 
     Args:
@@ -83,7 +83,7 @@ def examine(
                     )
                     findings = _findings(check, subject, reported)
                 outcomes.append(CheckOutcome(check=check, findings=tuple(findings)))
-    return Report(outcomes=tuple(outcomes))
+    return Examination(outcomes=tuple(outcomes))
 
 
 def _attempt(read: Callable[..., T], *arguments: object) -> T | Exception:
@@ -128,9 +128,9 @@ __all__ = [
     "Challenge",
     "Check",
     "CheckOutcome",
+    "Examination",
     "Finding",
     "Level",
-    "Report",
     "Wait",
     "examine",
     "worst",

@@ -18,7 +18,7 @@ from worker.organizer.doctor.subjects import Challenge, Repository, check_git
 from worker.publishing import ask
 from worker.publishing.boards import attestation_files
 from worker.publishing.pushing import REPLACES_FOREIGN, last_commit, place
-from worker.runtime.http import Session, proxy_of
+from worker.runtime.http import HttpSession, proxy_of
 from worker.state import LOG_UNSEEN
 
 CONNECT_S = 5.0
@@ -140,7 +140,7 @@ def drand(challenge: Challenge) -> Iterator[Finding]:
     if fairness.beacon == "none":
         return
     chain = drand_chain(challenge.configuration)
-    with Session() as session:
+    with HttpSession() as session:
         answering = [server for server in fairness.drand_servers if ask(session, server, chain, "latest")]
     if not answering:
         yield fail(f"No server of {chain.name} answers, so no phase could begin.")

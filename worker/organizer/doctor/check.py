@@ -100,7 +100,7 @@ class CheckOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Examination:
     """The outcomes of all checks, in their order."""
 
     outcomes: tuple[CheckOutcome, ...]

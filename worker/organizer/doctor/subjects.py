@@ -32,7 +32,7 @@ from worker.organizer.doctor.check import NotChecked
 from worker.organizer.doctor.told import Told
 from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
 from worker.publishing import publisher_settings
-from worker.runtime.http import Session
+from worker.runtime.http import HttpSession
 from worker.state import Store, Transaction
 
 T = TypeVar("T")
@@ -265,7 +265,7 @@ def ask_evalai(challenge: Challenge) -> EvalAI:
         with contextlib.suppress(requests.JSONDecodeError, AttributeError):
             seen["stored_at"] = response.json().get("evaluation_script") or seen["stored_at"]
 
-    session = Session()
+    session = HttpSession()
     session.hooks["response"].append(note_answer)
     client = challenge.opened.enter_context(closing(challenge.client(session)))
 

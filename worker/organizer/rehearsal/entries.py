@@ -19,7 +19,7 @@ HOST = "host"  # submits through EvalAI's team of the hosts
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Entry:
+class RehearsalEntry:
     """One submission.
 
     Attributes:
@@ -48,10 +48,10 @@ class Entry:
         return self.method if self.team == HOST else self.team
 
 
-Entries = Mapping[str, Sequence[Entry]]
+Entries = Mapping[str, Sequence[RehearsalEntry]]
 
 
-def usual_entries(configuration: Configuration) -> dict[str, tuple[Entry, ...]]:
+def usual_entries(configuration: Configuration) -> dict[str, tuple[RehearsalEntry, ...]]:
     """Make the submissions that every rehearsal has: two of random numbers, one of them private, and a malformed one."""
     return {
         codename: _entries(read_ids(configuration.path(phase.ids)), configuration.submission.embedding_dim)
@@ -59,22 +59,22 @@ def usual_entries(configuration: Configuration) -> dict[str, tuple[Entry, ...]]:
     }
 
 
-def _entries(ids: Sequence[str], dim: int) -> tuple[Entry, ...]:
+def _entries(ids: Sequence[str], dim: int) -> tuple[RehearsalEntry, ...]:
     rng = np.random.default_rng(0)
     noise, other = (csv_of(ids, rng.standard_normal((len(ids), dim), dtype=np.float32)) for _ in range(2))
     return (
-        Entry(team="Rehearsal: random", method=RANDOM, content=noise),
-        Entry(
+        RehearsalEntry(team="Rehearsal: random", method=RANDOM, content=noise),
+        RehearsalEntry(
             team="Rehearsal: malformed",
             method="a malformed file",
             content=spoilt(noise, nan=((1, -1),), missing=1),
             good=False,
         ),
-        Entry(team="Rehearsal: private", method="a private file", content=other, public=False),
+        RehearsalEntry(team="Rehearsal: private", method="a private file", content=other, public=False),
     )
 
 
-def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tuple[Entry, ...]]:
+def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tuple[RehearsalEntry, ...]]:
     """Read submissions that the organizer names as ``PHASE=FILE``; all of them must be scored.
 
     The first files of all phases come from one team, as a phase may rank only teams with a score in another one. So do the second ones.
@@ -82,7 +82,7 @@ def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tupl
     Raises:
         OrganizerError: If there is no such phase, or the file cannot be read.
     """
-    entries: dict[str, tuple[Entry, ...]] = {}
+    entries: dict[str, tuple[RehearsalEntry, ...]] = {}
     for text in files:
         codename, _, name = text.partition("=")
         if codename not in phases:
@@ -99,7 +99,10 @@ def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tupl
             ) from error
         earlier, file = entries.get(codename, ()), Path(name).name
         team = f"{OWN} {len(earlier) + 1}" if earlier else OWN
-        entries[codename] = (*earlier, Entry(team=team, method=file, content=content, file_name=file))
+        entries[codename] = (
+            *earlier,
+            RehearsalEntry(team=team, method=file, content=content, file_name=file),
+        )
     return entries
 
 

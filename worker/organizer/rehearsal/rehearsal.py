@@ -21,7 +21,7 @@ from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
 from worker.organizer.board_by_hand import close, publish_now
 from worker.organizer.disclosure import prepare_files
-from worker.organizer.rehearsal.entries import Entries, Entry
+from worker.organizer.rehearsal.entries import Entries, RehearsalEntry
 from worker.organizer.rehearsal.folder import RehearsalFolder, copied, prepare, removed_if_refused
 from worker.organizer.rehearsal.practice_draw import practised
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
@@ -41,7 +41,7 @@ BEACON = "beacon"
 """The check of `verify` about what decided the splits."""
 
 
-Submitted = dict[int, tuple[str, Entry]]
+Submitted = dict[int, tuple[str, RehearsalEntry]]
 """EvalAI's number of each submission to its phase and content."""
 
 
@@ -205,7 +205,7 @@ def _drain(
     return int(process.returncode)
 
 
-def _outcome(evalai: Sandbox, pk: int, phase: str, entry: Entry) -> str:
+def _outcome(evalai: Sandbox, pk: int, phase: str, entry: RehearsalEntry) -> str:
     answer, kind = _answer(evalai, pk), "public" if entry.public else "private"
     status = evalai.submission(pk)["status"]
     value, about = answer.get("q_mean"), "≈ " if "rounded_to" in answer else ""
@@ -273,7 +273,7 @@ def _phases(
     )
 
 
-def _rehearsed(evalai: Sandbox, pk: int, phase: str, entry: Entry) -> RehearsedSubmission:
+def _rehearsed(evalai: Sandbox, pk: int, phase: str, entry: RehearsalEntry) -> RehearsedSubmission:
     """Collect the result of a submission."""
     submission = evalai.submission(pk)
     return RehearsedSubmission(

@@ -9,7 +9,7 @@ from typing import Any
 from leaderboard import Rounding
 from worker.challenge.sections import Beacon
 from worker.fairness.draws import CHOOSE_DRAND, WITHOUT
-from worker.organizer.rehearsal.entries import RANDOM, Entry
+from worker.organizer.rehearsal.entries import RANDOM, RehearsalEntry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class RehearsedSubmission:
     """
 
     phase: str
-    entry: Entry
+    entry: RehearsalEntry
     status: str
     q_mean: float | None
     message: str

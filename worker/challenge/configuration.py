@@ -27,15 +27,15 @@ from scoring.errors import OrganizerError
 from worker.challenge import secrets
 from worker.challenge.faults import fault_lines
 from worker.challenge.sections import (
-    Alerts,
-    Challenge,
-    EvalAI,
-    Fairness,
-    Leaderboard,
-    Phase,
-    Scoring,
+    AlertsSection,
+    ChallengeSection,
+    EvalAISection,
+    FairnessSection,
+    LeaderboardSection,
+    PhaseSection,
+    ScoringSection,
     Section,
-    Submission,
+    SubmissionSection,
 )
 
 EXAMPLE_REPOSITORY = "git@github.com:organizer/challenge-supplement.git"  # in config/challenge.yaml
@@ -81,14 +81,14 @@ SERVER = "postgresql+psycopg://"
 class Configuration(Section):
     """The whole configuration file."""
 
-    challenge: Challenge
-    evalai: EvalAI
-    phases: dict[Codename, Annotated[Phase, BeforeValidator(_keys)]] = Field(min_length=1)
-    submission: Submission = Submission()
-    scoring: Scoring = Scoring()
-    leaderboard: Leaderboard
-    fairness: Fairness = Fairness()
-    alerts: Alerts = Alerts()
+    challenge: ChallengeSection
+    evalai: EvalAISection
+    phases: dict[Codename, Annotated[PhaseSection, BeforeValidator(_keys)]] = Field(min_length=1)
+    submission: SubmissionSection = SubmissionSection()
+    scoring: ScoringSection = ScoringSection()
+    leaderboard: LeaderboardSection
+    fairness: FairnessSection = FairnessSection()
+    alerts: AlertsSection = AlertsSection()
     healthz: str | None = Field(
         None,
         pattern=rf"^(127\.0\.0\.1|localhost|\[::1\]):{_PORT}$",
@@ -105,7 +105,7 @@ class Configuration(Section):
 
     @field_validator("phases")
     @classmethod
-    def _phases(cls, phases: dict[str, Phase]) -> dict[str, Phase]:
+    def _phases(cls, phases: dict[str, PhaseSection]) -> dict[str, PhaseSection]:
         return {name: phase.named(name) for name, phase in phases.items()}
 
     @model_validator(mode="after")

@@ -51,7 +51,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Challenge(Section):
+class ChallengeSection(Section):
     """The challenge's title, its secret and its signing key."""
 
     title: str = Field(min_length=1, description="Title on the board and in alerts.")
@@ -65,7 +65,7 @@ class Challenge(Section):
     )
 
 
-class EvalAI(Section):
+class EvalAISection(Section):
     """How to reach the challenge on EvalAI, and how often."""
 
     server: str = Field(
@@ -150,10 +150,10 @@ class PhaseTasks(Section):
         return self.opens is not None and now < self.opens
 
 
-class Phase(PhaseRules, PhaseTasks):
+class PhaseSection(PhaseRules, PhaseTasks):
     """A phase: its hidden tasks and rules. `<codename>` is its codename at EvalAI."""
 
-    def named(self, codename: str) -> Phase:
+    def named(self, codename: str) -> PhaseSection:
         """Return the phase with its codename in those of its keys that contain it by default."""
         texts = {
             key: str(getattr(self, key)).replace(CODENAME, codename) for key in ("split", "tasks", "ids")
@@ -167,7 +167,7 @@ class Phase(PhaseRules, PhaseTasks):
         return PhaseRules(**{name: getattr(self, name) for name in PhaseRules.model_fields})
 
 
-class Submission(Section):
+class SubmissionSection(Section):
     """Limits of a submission."""
 
     embedding_dim: int = Field(1024, ge=1, description="Dimension of the embeddings; it is public.")
@@ -199,7 +199,7 @@ class Submission(Section):
     )
 
 
-class Scoring(Section):
+class ScoringSection(Section):
     """How the linear probes are trained. `neuco-worker score` has other probes.
 
     Only with the defaults can scores be compared with those of 2025.
@@ -244,7 +244,7 @@ class Scoring(Section):
     )
 
     @model_validator(mode="after")
-    def _room(self) -> Scoring:
+    def _room(self) -> ScoringSection:
         if self.at_once > 1 and self.engine != "ray":
             raise ValueError(
                 f"at_once is {self.at_once}, which needs engine: ray; on one machine each submission would only take longer,"
@@ -261,7 +261,7 @@ class Scoring(Section):
         return Recipe(**{key: getattr(self, key) for key in Recipe.__dataclass_fields__})
 
 
-class Leaderboard(Section):
+class LeaderboardSection(Section):
     """Where and when the board is published."""
 
     repository: str = Field(min_length=1, description="Git URL, or path of a local bare repository.")
@@ -297,7 +297,7 @@ class Leaderboard(Section):
     )
 
 
-class Fairness(Section):
+class FairnessSection(Section):
     """How anyone can check the challenge afterwards."""
 
     publish_files: str = Field(
@@ -339,7 +339,7 @@ class Fairness(Section):
     )
 
 
-class Alerts(Section):
+class AlertsSection(Section):
     """Where alerts are sent."""
 
     webhook: str | None = Field(

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.context import Context
-from worker.challenge.sections import Phase
+from worker.challenge.sections import PhaseSection
 from worker.evalai import Client, Rejected, TokenRefused
 from worker.evaluation.answers import Answer, release_at
 from worker.intake import facts, quota
@@ -33,7 +33,7 @@ class PostAnswer(Call[None]):
     records_wait: ClassVar[bool] = True
 
     def __init__(
-        self, context: Context, session: Session, pending: OutboxRow, row: SubmissionRow, phase: Phase
+        self, context: Context, session: Session, pending: OutboxRow, row: SubmissionRow, phase: PhaseSection
     ) -> None:
         self._context = context
         self._session = session

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
-from worker.challenge.sections import Phase as Settings
+from worker.challenge.sections import PhaseSection
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Described, Phase
 from worker.intake.calls import Call
@@ -98,7 +98,7 @@ def tell(tx: Transaction, configuration: Configuration, phase: Phase, *, paused:
 
 
 def _differs(
-    settings: Settings, phase: Phase, *, paused: bool, closed: bool, now: datetime
+    settings: PhaseSection, phase: Phase, *, paused: bool, closed: bool, now: datetime
 ) -> tuple[str, str] | None:
     """Return code and text of what differs from the organizers' decisions."""
     name, paused = phase.codename, paused or phase.is_submission_paused

@@ -19,7 +19,7 @@ import yaml
 
 from scoring.documents import read_yaml
 from worker.challenge.configuration import Configuration, web_address
-from worker.challenge.sections import Phase
+from worker.challenge.sections import PhaseSection
 from worker.challenge.signing import fingerprint, read_signer
 from worker.fairness.disclosure import BASELINES, TOP
 from worker.organizer import shipped
@@ -197,7 +197,7 @@ def limits_sentence(per_day: int, per_month: int, total: int) -> str:
     return f"Submissions of one team: at most {limits}." if limits else ""
 
 
-def which_counts(phase: Phase) -> str:
+def which_counts(phase: PhaseSection) -> str:
     """Say for the phase's page which submission of a team counts."""
     if phase.selection == "ladder":
         step = f"{phase.ladder_step:g}"

@@ -13,7 +13,7 @@ from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phase, read_secret
 from worker.challenge.secrets import public_value
-from worker.challenge.sections import Phase
+from worker.challenge.sections import PhaseSection
 from worker.challenge.setups import PhaseSetup
 from worker.runtime.storage import FileStore, fault
 from worker.state import LeaderLock, Store, leader_lock
@@ -58,7 +58,7 @@ class OrganizerSession:
             beacon = public_value(tx.public_commitments(), codename)
         return read_phase(self.configuration, codename, read_secret(self.configuration), beacon)
 
-    def check_phase(self, codename: str) -> Phase:
+    def check_phase(self, codename: str) -> PhaseSection:
         """Return a phase's section of the configuration; its files are not read.
 
         Raises:

@@ -12,7 +12,7 @@ from flask import Response, current_app, g, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.local import LocalProxy
 
-from worker.sandbox.state import Challenge, Phase, Submission, Team, Token, User, World
+from worker.sandbox.state import SandboxChallenge, SandboxPhase, SandboxSubmission, Team, Token, User, World
 
 LIFETIME = timedelta(days=365)
 HEADER = {"WWW-Authenticate": 'Bearer realm="api"'}
@@ -136,13 +136,15 @@ def text(name: str) -> str:
     return value
 
 
-def is_host(challenge: Challenge) -> bool:
+def is_host(challenge: SandboxChallenge) -> bool:
     """Return whether the user is a host or cohost of a challenge."""
     return g.user is not None and g.user.pk in challenge.hosts
 
 
 def require_host(
-    challenge: Challenge, status: int, words: str = "Sorry, you are not authorized to make this request!"
+    challenge: SandboxChallenge,
+    status: int,
+    words: str = "Sorry, you are not authorized to make this request!",
 ) -> None:
     """Refuse users who are not hosts of a challenge.
 
@@ -153,7 +155,7 @@ def require_host(
         raise error(status, words)
 
 
-def challenge_with(queue: str, verb: str = "exist") -> Challenge:
+def challenge_with(queue: str, verb: str = "exist") -> SandboxChallenge:
     """Return the challenge with a queue, or raise 400; break down if two have it."""
     if world.settings.shared_queue:
         raise Breakdown("MultipleObjectsReturned")
@@ -163,14 +165,14 @@ def challenge_with(queue: str, verb: str = "exist") -> Challenge:
     raise error(400, f"Challenge with queue name {queue} does not {verb}")
 
 
-def phase_with(pk: int) -> Phase:
+def phase_with(pk: int) -> SandboxPhase:
     """Return a phase, or raise 404."""
     if pk not in world.phases:
         raise detail(404, f"ChallengePhase {pk} does not exist")
     return world.phases[pk]
 
 
-def phase_of_split(pk: int) -> Phase:
+def phase_of_split(pk: int) -> SandboxPhase:
     """Return the phase of a challenge phase split, or raise 404."""
     for phase in world.phases.values():
         if phase.split_pk == pk:
@@ -178,14 +180,14 @@ def phase_of_split(pk: int) -> Phase:
     raise detail(404, f"ChallengePhaseSplit {pk} does not exist")
 
 
-def submission_with(pk: int) -> Submission:
+def submission_with(pk: int) -> SandboxSubmission:
     """Return a submission, or raise 404 in the words of the reading views."""
     if pk not in world.submissions:
         raise error(404, f"Submission {pk} does not exist")
     return world.submissions[pk]
 
 
-def own_team(challenge: Challenge) -> Team:
+def own_team(challenge: SandboxChallenge) -> Team:
     """Return the user's team in a challenge.
 
     Raises:

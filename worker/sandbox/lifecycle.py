@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from worker.sandbox.call import Refusal, error
-from worker.sandbox.state import NEW, Phase, Submission, Team, User, World
+from worker.sandbox.state import NEW, SandboxPhase, SandboxSubmission, Team, User, World
 
 IN_PROGRESS = ("submitted", "submitting", "resuming", "queued", "running")
 NOT_COUNTED = ("failed", "cancelled")
@@ -22,7 +22,7 @@ IN_PROGRESS_TEXT = (
 )
 
 
-def check_open(world: World, phase: Phase, user: User) -> None:
+def check_open(world: World, phase: SandboxPhase, user: User) -> None:
     """Check that the challenge and the phase accept submissions; neither approval nor publication is needed.
 
     Raises:
@@ -43,7 +43,7 @@ def check_open(world: World, phase: Phase, user: User) -> None:
         raise error(403, "Sorry, you are not allowed to participate in this challenge phase")
 
 
-def check_concurrency(world: World, phase: Phase, team: Team) -> None:
+def check_concurrency(world: World, phase: SandboxPhase, team: Team) -> None:
     """Check that a team does not have too many submissions in progress.
 
     Raises:
@@ -54,7 +54,7 @@ def check_concurrency(world: World, phase: Phase, team: Team) -> None:
         raise error(406, IN_PROGRESS_TEXT.format(busy))
 
 
-def insert(world: World, row: Submission) -> Submission:
+def insert(world: World, row: SandboxSubmission) -> SandboxSubmission:
     """Number a new row and keep it, if its team has submissions left in the phase; failed and cancelled ones do not count.
 
     The number is the highest of the team in the phase, plus one. Rows that were moved to the team count, too.
@@ -87,14 +87,14 @@ def insert(world: World, row: Submission) -> Submission:
 
 def add(
     world: World,
-    phase: Phase,
+    phase: SandboxPhase,
     team: Team,
     user: User,
     *,
     content: bytes,
     file_name: str,
     description: Mapping[str, Any],
-) -> Submission:
+) -> SandboxSubmission:
     """Store a new submission without a message.
 
     Raises:
@@ -124,7 +124,7 @@ def add(
     return submission
 
 
-def send(world: World, submission: Submission, keys: type[int | str] = int, **flags: bool) -> None:
+def send(world: World, submission: SandboxSubmission, keys: type[int | str] = int, **flags: bool) -> None:
     """Put a message about a submission into the queue.
 
     Args:
@@ -139,7 +139,7 @@ def send(world: World, submission: Submission, keys: type[int | str] = int, **fl
     world.effect("message_sent", submission["id"])
 
 
-def create(world: World, phase: Phase, team: Team, user: User, **file: Any) -> Submission:
+def create(world: World, phase: SandboxPhase, team: Team, user: User, **file: Any) -> SandboxSubmission:
     """Store a new submission, and put its message into the queue.
 
     The message contains challenge and phase as strings, because EvalAI takes them from the address.
@@ -152,7 +152,7 @@ def create(world: World, phase: Phase, team: Team, user: User, **file: Any) -> S
     return submission
 
 
-def rerun(world: World, submission: Submission) -> Submission:
+def rerun(world: World, submission: SandboxSubmission) -> SandboxSubmission:
     """Cancel a submission and make a new one with the same file and a message of its own."""
     submission["status"] = "cancelled"
     kept = {name: submission[name] for name in KEPT_BY_RERUN}
@@ -162,7 +162,7 @@ def rerun(world: World, submission: Submission) -> Submission:
     return fresh
 
 
-def edit(world: World, submission: Submission, changes: Mapping[str, Any]) -> None:
+def edit(world: World, submission: SandboxSubmission, changes: Mapping[str, Any]) -> None:
     """Change fields as the editing endpoint does; the old state is not checked."""
     submission.update(changes)
     if changes.get("is_public"):
@@ -170,7 +170,7 @@ def edit(world: World, submission: Submission, changes: Mapping[str, Any]) -> No
     world.effect("cancelled" if changes.get("status") == "cancelled" else "edited", submission["id"])
 
 
-def give_up(world: World, waiting: timedelta, status: str) -> list[Submission]:
+def give_up(world: World, waiting: timedelta, status: str) -> list[SandboxSubmission]:
     """End what nobody has picked up for so long, in all challenges; what is running continues."""
     now = world.clock.now()
     given_up = [

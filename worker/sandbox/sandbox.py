@@ -16,7 +16,7 @@ from worker.sandbox.faults import FaultPlan
 from worker.sandbox.journal import Clock
 from worker.sandbox.serialization import submission_json
 from worker.sandbox.settings import SandboxSettings
-from worker.sandbox.state import Challenge, Phase, Team, User, World
+from worker.sandbox.state import SandboxChallenge, SandboxPhase, Team, User, World
 from worker.sandbox.views.challenge import board
 
 PLACEHOLDER = b"file_content"
@@ -35,7 +35,7 @@ def _locked(method: F) -> F:
     return cast("F", run)
 
 
-def _set(thing: Challenge | Phase, changes: Mapping[str, Any]) -> None:
+def _set(thing: SandboxChallenge | SandboxPhase, changes: Mapping[str, Any]) -> None:
     """Set dates, which are attributes, and fields, which must exist."""
     for name, value in changes.items():
         if name in ("start_date", "end_date"):
@@ -231,7 +231,7 @@ class Sandbox:
         if message:
             self.send_again(pk)
 
-    def _entrant(self, name: str, phase: str) -> tuple[Phase, Team, User]:
+    def _entrant(self, name: str, phase: str) -> tuple[SandboxPhase, Team, User]:
         """Return the phase, the team and the user of a submission; an unknown team is made first."""
         try:
             team = self.world.team(name)

@@ -10,7 +10,7 @@ from flask import request
 
 from worker.sandbox.call import detail
 from worker.sandbox.fields import PHASE_FOR_ALL, SPLIT_FOR_ALL
-from worker.sandbox.state import Challenge, Phase, Submission, World
+from worker.sandbox.state import SandboxChallenge, SandboxPhase, SandboxSubmission, World
 
 
 def moment(value: datetime | None) -> str | None:
@@ -18,14 +18,14 @@ def moment(value: datetime | None) -> str | None:
     return None if value is None else value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
-def execution_time(submission: Submission) -> float | str:
+def execution_time(submission: SandboxSubmission) -> float | str:
     """Return the seconds between start and end, or the string "None", as EvalAI does."""
     if submission["started_at"] is None or submission["completed_at"] is None:
         return "None"
     return float((submission["completed_at"] - submission["started_at"]).total_seconds())
 
 
-def submission_json(world: World, submission: Submission, *, host: bool) -> dict[str, Any]:
+def submission_json(world: World, submission: SandboxSubmission, *, host: bool) -> dict[str, Any]:
     """Return a submission's JSON for a reader; only hosts see ``environment_log_file``."""
     shape: dict[str, Any] = {
         "id": submission["id"],
@@ -63,7 +63,7 @@ def submission_json(world: World, submission: Submission, *, host: bool) -> dict
     }
 
 
-def managed_submission_json(world: World, submission: Submission) -> dict[str, Any]:
+def managed_submission_json(world: World, submission: SandboxSubmission) -> dict[str, Any]:
     """Return a submission's JSON in the host's list of one phase, with names instead of primary keys."""
     members = [world.users[pk] for pk in world.teams[submission["participant_team"]].members]
     return {
@@ -98,7 +98,7 @@ def managed_submission_json(world: World, submission: Submission) -> dict[str, A
     }
 
 
-def challenge_json(world: World, challenge: Challenge, names: Iterable[str]) -> dict[str, Any]:
+def challenge_json(world: World, challenge: SandboxChallenge, names: Iterable[str]) -> dict[str, Any]:
     """Return those fields of a challenge that an endpoint shows; what the sandbox has no use for is null."""
     known = {
         "id": challenge.pk,
@@ -118,7 +118,7 @@ def challenge_json(world: World, challenge: Challenge, names: Iterable[str]) -> 
     return {name: known.get(name) for name in names}
 
 
-def host_team_json(world: World, challenge: Challenge) -> dict[str, Any]:
+def host_team_json(world: World, challenge: SandboxChallenge) -> dict[str, Any]:
     """Return the JSON of a challenge's host team, with the members by name; known from EvalAI's source, not observed."""
     hosts = [world.users[pk] for pk in sorted(challenge.hosts)]
     return {
@@ -139,7 +139,7 @@ def host_team_json(world: World, challenge: Challenge) -> dict[str, Any]:
     }
 
 
-def phase_json(world: World, phase: Phase, names: Iterable[str] = PHASE_FOR_ALL) -> dict[str, Any]:
+def phase_json(world: World, phase: SandboxPhase, names: Iterable[str] = PHASE_FOR_ALL) -> dict[str, Any]:
     """Return those fields of a challenge phase that an endpoint shows."""
     codename = phase.settings.codename
     known = {
@@ -157,7 +157,7 @@ def phase_json(world: World, phase: Phase, names: Iterable[str] = PHASE_FOR_ALL)
     return {name: known.get(name) for name in names}
 
 
-def phase_split_json(phase: Phase, names: Iterable[str] = SPLIT_FOR_ALL) -> dict[str, Any]:
+def phase_split_json(phase: SandboxPhase, names: Iterable[str] = SPLIT_FOR_ALL) -> dict[str, Any]:
     """Return those fields of a challenge phase split that an endpoint shows; the dataset split's codename is not among them."""
     known = {
         "id": phase.split_pk,
@@ -172,7 +172,7 @@ def phase_split_json(phase: Phase, names: Iterable[str] = SPLIT_FOR_ALL) -> dict
     return {name: known[name] for name in names}
 
 
-def schema(phase: Phase) -> dict[str, Any]:
+def schema(phase: SandboxPhase) -> dict[str, Any]:
     """Return the leaderboard schema of a phase's split; a bundle's has metadata for each metric."""
     metrics, ascending = phase.settings.metrics, phase.settings.sort_ascending
     shape: dict[str, Any] = {"labels": list(metrics), "default_order_by": metrics[0]}
@@ -181,13 +181,13 @@ def schema(phase: Phase) -> dict[str, Any]:
     return shape
 
 
-def is_descending(phase: Phase) -> bool:
+def is_descending(phase: SandboxPhase) -> bool:
     """Return whether the largest value comes first: the schema's metadata decides if there are any."""
     ascending = phase.settings.sort_ascending
     return bool(phase.fields["is_leaderboard_order_descending"]) if ascending is None else not ascending
 
 
-def split_name(phase: Phase) -> str:
+def split_name(phase: SandboxPhase) -> str:
     """Return the dataset split's name as people see it."""
     return phase.settings.split_codename.replace("_", " ")
 

@@ -69,7 +69,7 @@ class Token:
 
 
 @dataclass(kw_only=True)
-class Challenge:
+class SandboxChallenge:
     """A challenge with its queue; hosts are primary keys of users. ``fields`` are those of EvalAI's that hosts or administrators set."""
 
     pk: int
@@ -90,14 +90,14 @@ class Team:
     pk: int
     name: str
     members: list[int]
-    challenge: Challenge
+    challenge: SandboxChallenge
 
 
 @dataclass(kw_only=True)
-class Phase:
+class SandboxPhase:
     """A challenge phase with its one split. ``fields`` are those of EvalAI's phase and split that a host sets."""
 
-    challenge: Challenge
+    challenge: SandboxChallenge
     pk: int
     split_pk: int
     dataset_split_pk: int
@@ -112,9 +112,9 @@ class Phase:
         return self.settings.name or f"{self.settings.codename.capitalize()} phase"
 
 
-Submission = dict[str, Any]
+SandboxSubmission = dict[str, Any]
 """A submission by EvalAI's names for its fields; files are paths under /media/."""
-NEW: Submission = {
+NEW: SandboxSubmission = {
     "status": "submitted",
     "submission_input_file": None,
     "stdout_file": None,
@@ -156,9 +156,9 @@ class World:
         self.users: dict[int, User] = {}
         self.tokens: dict[str, Token] = {}
         self.teams: dict[int, Team] = {}
-        self.challenges: dict[int, Challenge] = {}
-        self.phases: dict[int, Phase] = {}
-        self.submissions: dict[int, Submission] = {}
+        self.challenges: dict[int, SandboxChallenge] = {}
+        self.phases: dict[int, SandboxPhase] = {}
+        self.submissions: dict[int, SandboxSubmission] = {}
         self.rows: dict[tuple[int, int], dict[str, Any]] = {}  # leaderboard rows by submission and split
         self.tells_hosts = True  # whether the server responds to requests about the host team
         self.challenge = self.add_challenge(
@@ -174,10 +174,10 @@ class World:
 
     def add_challenge(
         self, pk: int, title: str, queue: str, hosts: tuple[str, ...], phases: tuple[PhaseSettings, ...]
-    ) -> Challenge:
+    ) -> SandboxChallenge:
         """Create a challenge, as anybody with an account can."""
         now = self.clock.now()
-        challenge = self.challenges[pk] = Challenge(
+        challenge = self.challenges[pk] = SandboxChallenge(
             pk=pk,
             title=title,
             queue_name=queue,
@@ -190,7 +190,7 @@ class World:
         )
         for phase in phases:
             number = len(self.phases)
-            self.phases[11 + number] = Phase(
+            self.phases[11 + number] = SandboxPhase(
                 challenge=challenge,
                 pk=11 + number,
                 split_pk=31 + number,
@@ -215,7 +215,9 @@ class World:
         self.tokens[digits] = Token(user=user, kind="hex", expires=self.clock.now() + timedelta(days=365))
         return user
 
-    def add_team(self, name: str, members: tuple[str, ...] = (), challenge: Challenge | None = None) -> Team:
+    def add_team(
+        self, name: str, members: tuple[str, ...] = (), challenge: SandboxChallenge | None = None
+    ) -> Team:
         """Create a team, by default of our challenge; without members it gets one with a name derived from the team's."""
         slug = re.sub(r"\W+", "-", name.lower(), flags=re.ASCII).strip("-")
         names = members or (f"{slug}-{len(self.teams)}",)
@@ -239,7 +241,7 @@ class World:
                 return team
         raise LookupError(f"The sandbox has no team {name!r}.")
 
-    def submitting_team(self, user: User, challenge: Challenge) -> Team | None:
+    def submitting_team(self, user: User, challenge: SandboxChallenge) -> Team | None:
         """Return the team with which a user submits to a challenge; a host without a team gets one, as at EvalAI."""
         theirs = (t for t in self.teams.values() if t.challenge is challenge and user.pk in t.members)
         team = next(theirs, None)
@@ -249,27 +251,27 @@ class World:
 
     # The challenges ---------------------------------------------------------------------------
 
-    def is_active(self, challenge: Challenge) -> bool:
+    def is_active(self, challenge: SandboxChallenge) -> bool:
         """Return whether a challenge has started and not ended."""
         return challenge.start_date <= self.clock.now() < challenge.end_date
 
-    def is_open(self, phase: Phase) -> bool:
+    def is_open(self, phase: SandboxPhase) -> bool:
         """Return whether a phase and its challenge are both active."""
         return self.is_active(phase.challenge) and phase.start_date <= self.clock.now() < phase.end_date
 
-    def phases_of(self, challenge: Challenge) -> list[Phase]:
+    def phases_of(self, challenge: SandboxChallenge) -> list[SandboxPhase]:
         """Return the phases of a challenge."""
         return [phase for phase in self.phases.values() if phase.challenge is challenge]
 
-    def challenge_of(self, submission: Submission) -> Challenge:
+    def challenge_of(self, submission: SandboxSubmission) -> SandboxChallenge:
         """Return the challenge to whose phase a submission belongs now."""
         return self.phases[submission["challenge_phase"]].challenge
 
-    def phase(self, codename: str) -> Phase:
+    def phase(self, codename: str) -> SandboxPhase:
         """Return the phase with a codename."""
         return next(phase for phase in self.phases.values() if phase.settings.codename == codename)
 
-    def of(self, team: Team, phase: Phase) -> list[Submission]:
+    def of(self, team: Team, phase: SandboxPhase) -> list[SandboxSubmission]:
         """Return a team's submissions to a phase, oldest first."""
         key = (team.pk, phase.pk)
         return [s for s in self.submissions.values() if (s["participant_team"], s["challenge_phase"]) == key]
@@ -280,7 +282,7 @@ class World:
 
     # Files ------------------------------------------------------------------------------------
 
-    def store(self, submission: Submission, name: str, content: bytes) -> str:
+    def store(self, submission: SandboxSubmission, name: str, content: bytes) -> str:
         """Store a file of a submission under a random name, which keeps only the last suffix, and return its path.
 
         The random name depends only on the submission and on the number of its files, so two sandboxes with the same history use the same

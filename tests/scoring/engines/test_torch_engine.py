@@ -13,7 +13,7 @@ from scoring.engines.reference import ReferenceEngine
 from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit
-from worker.challenge.sections import Scoring
+from worker.challenge.sections import ScoringSection
 
 
 def torch_engine(chunk: int = 20) -> Engine:
@@ -93,7 +93,7 @@ def test_a_gpu_agrees_with_the_local_engine() -> None:
 
 def test_the_configuration_chooses_it() -> None:
     """Its keys are what the engine is made with."""
-    settings = Scoring(engine="torch", chunk=3)
+    settings = ScoringSection(engine="torch", chunk=3)
     assert make_engine(settings.engine, **settings.engine_options()).name == "torch"
 
 
@@ -101,6 +101,6 @@ def test_the_reference_is_an_engine_by_its_name() -> None:
     """It is the loop that defines a score, so an organizer can run it instead of the kernel."""
     unit = make_unit(samples=40, dim=3, folds=2)
     done: list[int] = []
-    engine = make_engine(Scoring(engine="reference").engine)
+    engine = make_engine(ScoringSection(engine="reference").engine)
     assert close(LocalEngine().score(unit), engine.score(unit, progress=done.append))
     assert (engine.name, sum(done)) == ("reference", 4)

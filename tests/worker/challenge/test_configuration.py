@@ -13,7 +13,7 @@ from scoring.tasks import read_package
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.faults import FORMS
 from worker.challenge.files import read_phase
-from worker.challenge.sections import Phase
+from worker.challenge.sections import PhaseSection
 
 VALID = """\
 challenge:
@@ -104,7 +104,7 @@ def test_every_fault_of_a_value_is_in_our_words() -> None:
         for value in WRONG:
             wrong: list[Any] = [value, *({key: value} for key in keys)]
             if name == "phases":
-                wrong += [{"dev": value}, *({"dev": {key: value}} for key in Phase.model_fields)]
+                wrong += [{"dev": value}, *({"dev": {key: value}} for key in PhaseSection.model_fields)]
             for part in wrong:
                 try:
                     Configuration.model_validate({name: part})

@@ -27,7 +27,7 @@ from worker.organizer.doctor.check import (
     skipped,
     worst,
 )
-from worker.organizer.doctor.subjects import Challenge, Wait
+from worker.organizer.doctor.subjects import CheckedChallenge, Wait
 from worker.organizer.doctor.table import CHECKS, SUBJECTS
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ def examine(
     reported: dict[str, str] = {}  # the sentence of an error to the check that reported it
     with ExitStack() as opened:
         challenge = _attempt(
-            lambda: Challenge(
+            lambda: CheckedChallenge(
                 path=path,
                 configuration=load(path),
                 clock=clock,
@@ -125,9 +125,9 @@ def _findings(check: Check[Any], subject: object, reported: dict[str, str]) -> l
 __all__ = [
     "ALL",
     "CHECKS",
-    "Challenge",
     "Check",
     "CheckOutcome",
+    "CheckedChallenge",
     "Examination",
     "Finding",
     "Level",

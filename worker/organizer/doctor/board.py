@@ -14,7 +14,7 @@ from worker.fairness import commitments, published
 from worker.fairness.draws import CHOOSE_DRAND, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, warn
-from worker.organizer.doctor.subjects import Challenge, Repository, check_git
+from worker.organizer.doctor.subjects import CheckedChallenge, CheckedRepository, check_git
 from worker.publishing import ask
 from worker.publishing.boards import attestation_files
 from worker.publishing.pushing import REPLACES_FOREIGN, last_commit, place
@@ -25,7 +25,7 @@ CONNECT_S = 5.0
 HISTORY = "leaderboard/history.jsonl"
 
 
-def address(challenge: Challenge) -> Iterator[Finding]:
+def address(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Read address and credentials."""
     check_git()
     over_ssh = re.match(r"ssh://|[\w.-]+@[\w.-]+:", challenge.repository)
@@ -37,7 +37,7 @@ def address(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
-def examined(repository: Repository) -> Iterator[Finding]:
+def examined(repository: CheckedRepository) -> Iterator[Finding]:
     """Say which branch was read, and what a dry run cannot find; compare it with the one that visitors and clones see."""
     configuration = repository.challenge.configuration
     shown = re.sub(r"(?<=://)[^/@]*@", "", configuration.repository_url)  # without a password
@@ -62,7 +62,7 @@ def examined(repository: Repository) -> Iterator[Finding]:
         )
 
 
-def history(repository: Repository) -> Iterator[Finding]:
+def history(repository: CheckedRepository) -> Iterator[Finding]:
     """Look for boards and commitments that this state does not know, and for another challenge's."""
     challenge, public = repository.challenge, repository.files.get(commitments.PATH)
     with challenge.state() as tx:
@@ -83,7 +83,7 @@ def history(repository: Repository) -> Iterator[Finding]:
         )
 
 
-def foreign(repository: Repository) -> Iterator[Finding]:
+def foreign(repository: CheckedRepository) -> Iterator[Finding]:
     """Name the files that a first push would replace or remove."""
     configuration = repository.challenge.configuration
     with repository.challenge.state() as tx:
@@ -98,7 +98,7 @@ def _connect(address: SplitResult) -> None:
     socket.create_connection(place, timeout=CONNECT_S).close()
 
 
-def webhook(challenge: Challenge) -> Iterator[Finding]:
+def webhook(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Check the address of the alerts, and connect to its server."""
     reference = challenge.configuration.alerts.webhook
     if reference is None:
@@ -122,7 +122,7 @@ def webhook(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
-def beacon(challenge: Challenge) -> Iterator[Finding]:
+def beacon(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Say who could choose the splits, and for what the first score will wait."""
     fairness = challenge.configuration.fairness
     if fairness.beacon == "none":
@@ -134,7 +134,7 @@ def beacon(challenge: Challenge) -> Iterator[Finding]:
     )
 
 
-def drand(challenge: Challenge) -> Iterator[Finding]:
+def drand(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Ask the servers of drand."""
     fairness = challenge.configuration.fairness
     if fairness.beacon == "none":
@@ -146,7 +146,7 @@ def drand(challenge: Challenge) -> Iterator[Finding]:
         yield fail(f"No server of {chain.name} answers, so no phase could begin.")
 
 
-def proxies(challenge: Challenge) -> Iterator[Finding]:
+def proxies(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Say what goes through which proxy, and connect to each."""
     configuration = challenge.configuration
     addresses = {

@@ -15,7 +15,7 @@ from worker.fetching.download import check_address
 from worker.intake.session import CLOCKS_AGREE, clocks_differ, phase_faults, split_faults
 from worker.organizer.bundle_check import CONCURRENT, LIMITS, packed_phases
 from worker.organizer.doctor.check import Finding, Level, fail, note, skipped, warn
-from worker.organizer.doctor.subjects import Challenge, EvalAI
+from worker.organizer.doctor.subjects import CheckedChallenge, CheckedEvalAI
 from worker.organizer.doctor.told import Setting, Told, each
 
 SOON = timedelta(days=30)
@@ -28,7 +28,7 @@ PUBLIC = 3
 FILE_TYPES = (".csv", ".gz", ".zip", ".parquet", ".npz")
 
 
-def token(challenge: Challenge) -> Iterator[Finding]:
+def token(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Read the token, and when it expires."""
     now = challenge.clock()
     with closing(challenge.client()) as client:
@@ -42,7 +42,7 @@ def token(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
-def examined(evalai: EvalAI) -> Iterator[Finding]:
+def examined(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Say which challenge was asked for."""
     server = evalai.configuration.evalai.server
     yield note(
@@ -120,13 +120,13 @@ LAUNCH = (
 """What EvalAI shows of the challenge by its number."""
 
 
-def challenge(evalai: EvalAI) -> Iterator[Finding]:
+def challenge(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Compare the challenge's settings with what the worker needs."""
     yield from each(setting.compare(evalai.behind_queue) for setting in CHALLENGE)
     yield from each(setting.compare(evalai.page) for setting in PAGE)
 
 
-def launch(evalai: EvalAI) -> Iterator[Finding]:
+def launch(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Say what is missing until participants can submit, and compare the dates with now."""
     now, phases = evalai.local.clock(), evalai.configured
     opens = {codename: evalai.configuration.phases[codename].opens for codename in phases}
@@ -223,7 +223,7 @@ def _is_open(phase: Told, now: datetime) -> bool:
     return begun and phase.flag("is_public") and all(end > now for end in phase.moments("end_date"))
 
 
-def clock(evalai: EvalAI) -> Iterator[Finding]:
+def clock(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Compare this machine's clock with EvalAI's."""
     ahead = evalai.client.ahead
     if ahead is None:
@@ -232,7 +232,7 @@ def clock(evalai: EvalAI) -> Iterator[Finding]:
         yield (fail if abs(ahead) > CLOCKS_AGREE else warn)(f"{clocks_differ(ahead)}.")
 
 
-def storage(evalai: EvalAI) -> Iterator[Finding]:
+def storage(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Check that files may be downloaded from where EvalAI stores them."""
     stored_at = evalai.noted["stored_at"] or ""
     host = urlsplit(stored_at).netloc
@@ -249,7 +249,7 @@ def storage(evalai: EvalAI) -> Iterator[Finding]:
         )
 
 
-def phases(evalai: EvalAI) -> Iterator[Finding]:
+def phases(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Compare codenames, dataset splits and metrics."""
     configured = evalai.configuration.phases
     listed = {phase.pk: codename for codename, phase in evalai.phases.items()}
@@ -302,7 +302,7 @@ PHASE = (
 )
 
 
-def phase_settings(evalai: EvalAI) -> Iterator[Finding]:
+def phase_settings(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Compare the settings of the phases with what participants need."""
     for phase in evalai.configured.values():
         yield from each([*(setting.compare(phase) for setting in PHASE), _file_types(phase)])
@@ -319,7 +319,7 @@ def _file_types(phase: Told) -> Iterator[Finding]:
         )
 
 
-def limits(evalai: EvalAI) -> Iterator[Finding]:
+def limits(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Compare the limits with those that the bundle states, and with what the worker can answer."""
     asked = evalai.configuration.evalai.requests_per_minute
     if asked > ALLOWED_PER_MINUTE:
@@ -382,7 +382,7 @@ LEADERBOARD = (
 )
 
 
-def leaderboards(evalai: EvalAI) -> Iterator[Finding]:
+def leaderboards(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Compare EvalAI's leaderboards with the published board."""
     configured = evalai.configuration.phases
     splits = {

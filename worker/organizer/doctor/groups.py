@@ -18,14 +18,14 @@ from scoring.tasks import Task, TaskType
 from worker.challenge.files import read_phase, read_secret
 from worker.challenge.setups import PhaseSetup
 from worker.organizer.doctor.check import Finding, note, warn
-from worker.organizer.doctor.subjects import Files
+from worker.organizer.doctor.subjects import CheckedFiles
 
 COMPARED_FOLDS = 20
 LEAK = 0.05  # of a mean score, from which groups change a result
 SHOWN = 3
 
 
-def grouped(files: Files) -> Iterator[Finding]:
+def grouped(files: CheckedFiles) -> Iterator[Finding]:
     """Look at the groups of each row set, and at the scores of the baseline with and without them."""
     for codename, tasks in files.tasks.items():
         if not any(task.groups for task in tasks):
@@ -80,7 +80,7 @@ def _divided(setup: PhaseSetup, sharing: Sequence[Task]) -> Iterator[Finding]:
             )
 
 
-def _compared(files: Files, setup: PhaseSetup, baseline: Path) -> Finding:
+def _compared(files: CheckedFiles, setup: PhaseSetup, baseline: Path) -> Finding:
     """Score the baseline with groups and without them."""
     from scoring.engines import make_engine
     from scoring.evaluate import score_embeddings

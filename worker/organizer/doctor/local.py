@@ -21,7 +21,7 @@ from worker.fairness import commitments, disclosure
 from worker.organizer.bundle import pack, read_sources, verification
 from worker.organizer.bundle_check import bundle_faults, has_text, own_parts
 from worker.organizer.doctor.check import Finding, fail, note, warn
-from worker.organizer.doctor.subjects import Challenge
+from worker.organizer.doctor.subjects import CheckedChallenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.service import unreachable
 from worker.runtime.storage import GIGABYTE
@@ -31,7 +31,7 @@ LADDER_FOLDS = 40  # with which the Ladder was measured, see SECURITY.md
 DISTINCT_BYTES = 16  # of 32; random secrets have about 30 different bytes, and never as few as this
 
 
-def placeholders(challenge: Challenge) -> Iterator[Finding]:
+def placeholders(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Name all placeholders at once. What depends on one of them is not checked until it is replaced."""
     configuration = challenge.configuration
     todo = {
@@ -53,7 +53,7 @@ def placeholders(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
-def pause(challenge: Challenge) -> Iterator[Finding]:
+def pause(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Look for a pause that somebody may have forgotten."""
     with challenge.state() as tx:
         found = tx and tx.pause()
@@ -61,7 +61,7 @@ def pause(challenge: Challenge) -> Iterator[Finding]:
         yield fail(found.sentence, "End the pause, unless you want it now.")
 
 
-def phases(challenge: Challenge) -> Iterator[Finding]:
+def phases(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Compare the phases with one another, and their folds with what a steady score needs."""
     configuration = challenge.configuration
     for (first, phase), (second, other) in combinations(configuration.phases.items(), 2):
@@ -84,7 +84,7 @@ def phases(challenge: Challenge) -> Iterator[Finding]:
             )
 
 
-def bundle(challenge: Challenge) -> Iterator[Finding]:
+def bundle(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Compare the bundle with the configuration, and look in it for pages without the leaderboard's address."""
     configuration, archive = challenge.configuration, challenge.base / "bundle.zip"
     if not archive.is_file():
@@ -114,7 +114,7 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
-def secret(challenge: Challenge) -> Iterator[Finding]:
+def secret(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Read the secret and the signing key, as the worker does; a guessable secret is refused here."""
     if len(set(read_secret(challenge.configuration))) < DISTINCT_BYTES:
         yield fail(
@@ -126,7 +126,7 @@ def secret(challenge: Challenge) -> Iterator[Finding]:
     yield note(f"Anyone can check the challenge, and its key: {verification(challenge.configuration)}")
 
 
-def versioned(challenge: Challenge) -> Iterator[Finding]:
+def versioned(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Look for hidden files in a git repository around them."""
     for path in challenge.configuration.private_places():
         if _tracked(path):
@@ -136,7 +136,7 @@ def versioned(challenge: Challenge) -> Iterator[Finding]:
             )
 
 
-def readable(challenge: Challenge) -> Iterator[Finding]:
+def readable(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Look for hidden files that other users of this machine can read."""
     configuration = challenge.configuration
     for folder in dict.fromkeys(configuration.path(phase.tasks) for phase in configuration.phases.values()):
@@ -158,7 +158,7 @@ def readable(challenge: Challenge) -> Iterator[Finding]:
             )
 
 
-def recorded(challenge: Challenge) -> Iterator[Finding]:
+def recorded(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Compare each record with the files, and what was promised with the configuration."""
     secret, configured = read_secret(challenge.configuration), challenge.configuration.fairness.publish_files
     access = " ".join(challenge.configuration.fairness.access.split())
@@ -211,7 +211,7 @@ def _open_to_others(folder: Path, base: Path) -> bool:
     )
 
 
-def state(challenge: Challenge) -> Iterator[Finding]:
+def state(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Check that the state can be written, and only its owner can look into it; open the database."""
     folder = challenge.configuration.state_dir
     place = _existing(folder)
@@ -229,7 +229,7 @@ def state(challenge: Challenge) -> Iterator[Finding]:
         pass  # a database that cannot be opened is an error
 
 
-def disk(challenge: Challenge) -> Iterator[Finding]:
+def disk(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Compare the free space with the reserve and one submission."""
     limits = challenge.configuration.submission
     free = shutil.disk_usage(_existing(challenge.configuration.state_dir)).free / GIGABYTE
@@ -240,7 +240,7 @@ def disk(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
-def capacity(challenge: Challenge) -> Iterator[Finding]:
+def capacity(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Compare this machine's memory and processors with what evaluations may use."""
     import psutil
 
@@ -260,7 +260,7 @@ def capacity(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
-def service(challenge: Challenge) -> Iterator[Finding]:
+def service(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Look for places that the service's units do not open."""
     for key, place, written in unreachable(challenge.path, challenge.configuration):
         yield fail(
@@ -270,7 +270,7 @@ def service(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
-def cache(_: Challenge) -> Iterator[Finding]:
+def cache(_: CheckedChallenge) -> Iterator[Finding]:
     """Look for a folder for compiled code."""
     from scoring.jit import cache_candidates, cache_directory
 

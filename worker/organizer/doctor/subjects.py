@@ -26,8 +26,7 @@ from scoring.inputs.identifiers import read_ids
 from scoring.tasks import Task, load_task, task_sources
 from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration
 from worker.daemon import make_client
-from worker.evalai import Challenge as RemoteChallenge
-from worker.evalai import Client, NotFound, Phase, PhaseSplit, Rejected, Throttled, Unreachable
+from worker.evalai import Challenge, Client, NotFound, Phase, PhaseSplit, Rejected, Throttled, Unreachable
 from worker.organizer.doctor.check import NotChecked
 from worker.organizer.doctor.told import Told
 from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
@@ -45,7 +44,7 @@ WAITS = 5  # for one call, each until EvalAI accepts calls again
 
 
 @dataclass(frozen=True, kw_only=True)
-class Challenge:
+class CheckedChallenge:
     """The challenge as it is configured.
 
     Attributes:
@@ -108,10 +107,10 @@ class Challenge:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files:
+class CheckedFiles:
     """The ids and hidden tasks of each phase that has no examples left."""
 
-    challenge: Challenge
+    challenge: CheckedChallenge
     ids: Mapping[str, tuple[str, ...]]
     tasks: Mapping[str, list[Task]]
 
@@ -126,7 +125,7 @@ class Files:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvalAI:
+class CheckedEvalAI:
     """The challenge at EvalAI. Each part is read when a check first needs it, so that one that fails takes no others with it.
 
     Attributes:
@@ -136,8 +135,8 @@ class EvalAI:
             of a file in the same storage as submissions. Both are None if EvalAI does not send them.
     """
 
-    local: Challenge
-    remote: RemoteChallenge
+    local: CheckedChallenge
+    remote: Challenge
     noted: Mapping[str, Any]
     client: Client
 
@@ -202,7 +201,7 @@ class EvalAI:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repository:
+class CheckedRepository:
     """The leaderboard's repository.
 
     Attributes:
@@ -211,13 +210,13 @@ class Repository:
         in_our_places: The files that a first push would replace or remove.
     """
 
-    challenge: Challenge
+    challenge: CheckedChallenge
     files: Mapping[str, bytes]
     default_branch: str | None
     in_our_places: tuple[str, ...]
 
 
-def read_files(challenge: Challenge) -> Files:
+def read_files(challenge: CheckedChallenge) -> CheckedFiles:
     """Load ids and tasks as the worker does.
 
     Raises:
@@ -245,10 +244,10 @@ def read_files(challenge: Challenge) -> Files:
         raise ExceptionGroup("files that the worker cannot load", errors)
     if not tasks:
         raise NotChecked("Every phase still has example tasks or ids.")
-    return Files(challenge=challenge, ids=ids, tasks=tasks)
+    return CheckedFiles(challenge=challenge, ids=ids, tasks=tasks)
 
 
-def ask_evalai(challenge: Challenge) -> EvalAI:
+def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
     """Make a worker's first call to EvalAI, which has no effect there.
 
     Raises:
@@ -276,10 +275,10 @@ def ask_evalai(challenge: Challenge) -> EvalAI:
             hint="Correct evalai.challenge or evalai.queue.",
             code="evalai.queue",
         )
-    return EvalAI(local=challenge, remote=remote, noted=seen, client=client)
+    return CheckedEvalAI(local=challenge, remote=remote, noted=seen, client=client)
 
 
-def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> RemoteChallenge:
+def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> Challenge:
     """Return the challenge that has the queue."""
     try:
         return ask(client.challenge)  # type: ignore[no-any-return]
@@ -317,12 +316,14 @@ def _patiently(call: Callable[[], T], wait: Wait) -> T:
     return call()
 
 
-def read_repository(challenge: Challenge) -> Repository:
+def read_repository(challenge: CheckedChallenge) -> CheckedRepository:
     """Read the leaderboard's repository, after a dry run of a push."""
     challenge.repository  # noqa: B018 - an example is no address
     check_git()
     files, shown, in_our_places = challenge.publisher().check()
-    return Repository(challenge=challenge, files=files, default_branch=shown, in_our_places=in_our_places)
+    return CheckedRepository(
+        challenge=challenge, files=files, default_branch=shown, in_our_places=in_our_places
+    )
 
 
 def check_git() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from worker.organizer.doctor import board, evalai, groups, local, tasks
 from worker.organizer.doctor.check import Check, note
 from worker.organizer.doctor.subjects import (
-    Challenge,
-    EvalAI,
-    Files,
-    Repository,
+    CheckedChallenge,
+    CheckedEvalAI,
+    CheckedFiles,
+    CheckedRepository,
     ask_evalai,
     read_files,
     read_repository,
@@ -19,7 +19,7 @@ from worker.organizer.doctor.subjects import (
 
 RENAME = "Rename the samples, for example to hashes, before anything is published."
 
-CHALLENGE: tuple[Check[Challenge], ...] = (
+CHALLENGE: tuple[Check[CheckedChallenge], ...] = (
     Check(
         "configuration.file",
         "Can the configuration file be read, and is every key right?",
@@ -129,7 +129,7 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         local.recorded,
     ),
 )
-FILES: tuple[Check[Files], ...] = (
+FILES: tuple[Check[CheckedFiles], ...] = (
     Check("labels.files", "Can the worker load every list of ids and every hidden task?", tasks.examined),
     Check("ids.sorted", "Are the id lists sorted, so that their order tells nothing?", tasks.in_order),
     Check("ids.neutral", "Do the ids name no task, and look alike for all tasks?", tasks.neutral, RENAME),
@@ -152,7 +152,7 @@ FILES: tuple[Check[Files], ...] = (
     Check("labels.steps", "Does every probe train enough steps to learn?", tasks.steps),
     Check("labels.cost", "Does a submission fit its limits, and the grid of answers?", tasks.cost),
 )
-EVALAI: tuple[Check[EvalAI], ...] = (
+EVALAI: tuple[Check[CheckedEvalAI], ...] = (
     Check(
         "evalai.server",
         "Does EvalAI know the configured challenge, and accept token and queue?",
@@ -211,7 +211,7 @@ EVALAI: tuple[Check[EvalAI], ...] = (
         remote=True,
     ),
 )
-REPOSITORY: tuple[Check[Repository], ...] = (
+REPOSITORY: tuple[Check[CheckedRepository], ...] = (
     Check(
         "board.push",
         "Does a dry run of a push succeed, to the branch that visitors see?",
@@ -232,7 +232,7 @@ REPOSITORY: tuple[Check[Repository], ...] = (
         remote=True,
     ),
 )
-SUBJECTS: Mapping[Callable[[Challenge], Any], tuple[Check[Any], ...]] = {
+SUBJECTS: Mapping[Callable[[CheckedChallenge], Any], tuple[Check[Any], ...]] = {
     lambda challenge: challenge: CHALLENGE,
     read_files: FILES,
     ask_evalai: EVALAI,

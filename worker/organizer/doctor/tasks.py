@@ -26,7 +26,7 @@ from scoring.training_length import training_length
 from worker.challenge.configuration import Configuration
 from worker.challenge.files import read_phase, read_secret
 from worker.organizer.doctor.check import Finding, fail, note, warn
-from worker.organizer.doctor.subjects import Files
+from worker.organizer.doctor.subjects import CheckedFiles
 
 FEW_TESTED = 5  # samples of the held-out part
 COMMON = 20  # ids that two tasks must share for their labels to be compared
@@ -42,7 +42,7 @@ CSV_BYTES = 12  # of one value with all digits of a float32, and its comma
 GRID_S = 30
 
 
-def in_order(files: Files) -> Iterator[Finding]:
+def in_order(files: CheckedFiles) -> Iterator[Finding]:
     """Look for id lists whose order tells something."""
     for codename, ids in files.ids.items():
         if list(ids) != sorted(ids, key=str.encode):
@@ -54,7 +54,7 @@ def in_order(files: Files) -> Iterator[Finding]:
             )
 
 
-def neutral(files: Files) -> Iterator[Finding]:
+def neutral(files: CheckedFiles) -> Iterator[Finding]:
     """Look for ids that name a task, or differ from task to task."""
     for codename, tasks in files.tasks.items():
         ids = files.ids[codename]
@@ -74,7 +74,7 @@ def neutral(files: Files) -> Iterator[Finding]:
             )
 
 
-def labeled(files: Files) -> Iterator[Finding]:
+def labeled(files: CheckedFiles) -> Iterator[Finding]:
     """Look for ids that not all tasks label, which participants can find out."""
     for codename, tasks in files.tasks.items():
         ids = files.ids[codename]
@@ -94,7 +94,7 @@ def labeled(files: Files) -> Iterator[Finding]:
             )
 
 
-def enough(files: Files) -> Iterator[Finding]:
+def enough(files: CheckedFiles) -> Iterator[Finding]:
     """Look for tasks with too few samples, or too few positive ones, in the part that is tested on."""
     for codename, task in files.each_task():
         folds, samples = files.configuration.phases[codename].folds, len(task.ids)
@@ -114,7 +114,7 @@ def enough(files: Files) -> Iterator[Finding]:
                 )
 
 
-def distinct(files: Files) -> Iterator[Finding]:
+def distinct(files: CheckedFiles) -> Iterator[Finding]:
     """Look for labels that occur twice, in one phase or in two."""
     for (phase, first), (other_phase, second) in combinations(files.each_task(), 2):
         if _alike(first, second) and phase == other_phase:
@@ -130,7 +130,7 @@ def distinct(files: Files) -> Iterator[Finding]:
             )
 
 
-def order(files: Files) -> Iterator[Finding]:
+def order(files: CheckedFiles) -> Iterator[Finding]:
     """Look for labels that follow from the order of the ids."""
     import pandas as pd
 
@@ -148,7 +148,7 @@ def order(files: Files) -> Iterator[Finding]:
             )
 
 
-def spread(files: Files) -> Iterator[Finding]:
+def spread(files: CheckedFiles) -> Iterator[Finding]:
     """Look for outliers, such as a code for missing values, that make all other labels nearly equal."""
     for codename, task in files.each_task():
         low, high = np.percentile(task.labels, [25, 75])
@@ -160,7 +160,7 @@ def spread(files: Files) -> Iterator[Finding]:
             )
 
 
-def steps(files: Files) -> Iterator[Finding]:
+def steps(files: CheckedFiles) -> Iterator[Finding]:
     """Look for tasks whose probes cannot forget their random initial weights."""
     scoring, dim = files.configuration.scoring, files.configuration.submission.embedding_dim
     lengths = {
@@ -186,7 +186,7 @@ def steps(files: Files) -> Iterator[Finding]:
         )
 
 
-def cost(files: Files) -> Iterator[Finding]:
+def cost(files: CheckedFiles) -> Iterator[Finding]:
     """Score random embeddings, and compare time and size with the limits of a submission."""
     limits, secret = files.configuration.submission, read_secret(files.configuration)
     for codename in files.tasks:
@@ -241,7 +241,7 @@ def measure(configuration: Configuration, codename: str, secret: bytes) -> tuple
     return card.seconds + training_s * (folds / few - 1), CSV_BYTES * dim * len(ids)
 
 
-def examined(files: Files) -> Iterator[Finding]:
+def examined(files: CheckedFiles) -> Iterator[Finding]:
     """Say what was loaded."""
     for codename, tasks in files.tasks.items():
         yield note(

@@ -18,7 +18,7 @@ from typing import Any
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
-from worker.challenge.sections import Phase
+from worker.challenge.sections import PhaseSection
 from worker.organizer.board_by_hand import close, publish_now
 from worker.organizer.disclosure import prepare_files
 from worker.organizer.rehearsal.entries import Entries, RehearsalEntry
@@ -214,7 +214,7 @@ def _outcome(evalai: Sandbox, pk: int, phase: str, entry: RehearsalEntry) -> str
 
 
 def _end(
-    folder: RehearsalFolder, phases: Mapping[str, Phase], tell: Callable[[str], object]
+    folder: RehearsalFolder, phases: Mapping[str, PhaseSection], tell: Callable[[str], object]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Close and reveal the phases, and verify everything from the repository alone; return the result, and what went wrong."""
     try:

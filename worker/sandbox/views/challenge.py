@@ -39,7 +39,7 @@ from worker.sandbox.serialization import (
     schema,
     split_name,
 )
-from worker.sandbox.state import Phase, World
+from worker.sandbox.state import SandboxPhase, World
 
 NOT_AUTHORIZED = "Sorry, you are not authorized to access this resource"
 HOSTS_MAY_SET = (
@@ -219,7 +219,7 @@ def all_entries(split: int) -> dict[str, Any]:
     return paged(board(world, phase, public_only=False), size=100)
 
 
-def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, Any]]:
+def board(world: World, phase: SandboxPhase, *, public_only: bool) -> list[dict[str, Any]]:
     """Return the rows of a phase's split: each team's best, best first, or each team's latest answer, newest first.
 
     The latest answer is the one stored last, which may be that of an older submission.
@@ -253,7 +253,7 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
     return ranked
 
 
-def _counts(world: World, phase: Phase, row: dict[str, Any]) -> bool:
+def _counts(world: World, phase: SandboxPhase, row: dict[str, Any]) -> bool:
     submission = world.submissions[row["submission"]]
     by_host = submission["created_by"] in phase.challenge.hosts and phase.fields["is_public"]
     return (
@@ -263,7 +263,7 @@ def _counts(world: World, phase: Phase, row: dict[str, Any]) -> bool:
     )
 
 
-def _shape(world: World, phase: Phase, row: dict[str, Any], score: float) -> dict[str, Any]:
+def _shape(world: World, phase: SandboxPhase, row: dict[str, Any], score: float) -> dict[str, Any]:
     submission = world.submissions[row["submission"]]
     return {
         "id": row["id"],

@@ -27,7 +27,7 @@ from worker.sandbox.call import (
     world,
 )
 from worker.sandbox.serialization import managed_submission_json, paged, submission_json
-from worker.sandbox.state import Phase, Submission, Team, User
+from worker.sandbox.state import SandboxPhase, SandboxSubmission, Team, User
 from worker.sandbox.writable import DESCRIPTION, files, writable
 
 OWN = "/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/"
@@ -57,7 +57,7 @@ def submit(phase: int) -> tuple[dict[str, Any], int]:
 
 
 def _fetched(
-    phase: Phase, team: Team, user: User, address: str | None, description: dict[str, Any]
+    phase: SandboxPhase, team: Team, user: User, address: str | None, description: dict[str, Any]
 ) -> dict[str, Any]:
     """Take a file from an address instead of an upload; here, only the sandbox's own files answer."""
     if address is None:
@@ -150,7 +150,7 @@ def send_again(phase: int, pk: int) -> dict[str, Any]:
     return {}
 
 
-def _entrant(phase: Phase) -> tuple[Phase, Team, User]:
+def _entrant(phase: SandboxPhase) -> tuple[SandboxPhase, Team, User]:
     """Return the phase, the user's team and the user, if they may submit.
 
     Raises:
@@ -160,23 +160,23 @@ def _entrant(phase: Phase) -> tuple[Phase, Team, User]:
     return phase, own_team(phase.challenge), g.user
 
 
-def _readable(pk: int) -> Submission:
+def _readable(pk: int) -> SandboxSubmission:
     submission = submission_with(pk)
     if not _is_hosted(submission) and submission["created_by"] != g.user.pk:
         raise error(401, "Sorry, you are not authorized to access this submission.")
     return submission
 
 
-def _is_hosted(submission: Submission) -> bool:
+def _is_hosted(submission: SandboxSubmission) -> bool:
     """Return whether the user is a host of the challenge to which a submission belongs."""
     return is_host(world.challenge_of(submission))
 
 
-def _shown(submission: Submission) -> dict[str, Any]:
+def _shown(submission: SandboxSubmission) -> dict[str, Any]:
     return submission_json(world, submission, host=_is_hosted(submission))
 
 
-def _edited(submission: Submission) -> dict[str, Any]:
+def _edited(submission: SandboxSubmission) -> dict[str, Any]:
     host = _is_hosted(submission)
     changes = writable(world, body(), host=host)
     for name, upload in request.files.items():
@@ -279,7 +279,7 @@ def patch() -> dict[str, Any]:
     return _shown(submission)
 
 
-def _addressed(*statuses: str) -> tuple[Submission, str]:
+def _addressed(*statuses: str) -> tuple[SandboxSubmission, str]:
     """Return the submission to which a host of the challenge in the address writes, whosever it is, and its new status."""
     require_host(g.challenge, 400)
     value, status = body().get("submission"), text("submission_status").lower()

@@ -174,11 +174,11 @@ class BareClone:
         who = f"{AUTHOR} {int(at.astimezone(UTC).timestamp())} +0000"
         start = f"from {parent}\n" if parent else ""
         head = f"feature done\nreset {NEXT}\n{start}\ncommit {NEXT}\nauthor {who}\ncommitter {who}\n"
-        parts = [head.encode(), _data(message.encode()), *(f"D {folder}\n".encode() for folder in folders)]
+        parts = [head.encode(), *_data(message.encode()), *(f"D {folder}\n".encode() for folder in folders)]
         for path, content in files.items():
             if not _PATH.fullmatch(path):
                 raise ValueError(f"not a plain path inside a repository: {path!r}")
-            parts += [f"M 100644 inline {path}\n".encode(), _data(content)]
+            parts += [f"M 100644 inline {path}\n".encode(), *_data(content)]
         # This forces only our own local reference.
         self._git.run(
             "fast-import", "--quiet", "--force", clone=self.path, stdin=b"".join([*parts, b"done\n"])
@@ -222,5 +222,5 @@ class BareClone:
         return True
 
 
-def _data(content: bytes) -> bytes:
-    return b"data %d\n%b\n" % (len(content), content)
+def _data(content: bytes) -> tuple[bytes, ...]:
+    return (b"data %d\n" % len(content), content, b"\n")

@@ -5,6 +5,7 @@ Files are kept for rescoring and, if the reveal may have to publish them, until 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from scoring.errors import InfrastructureError
@@ -12,7 +13,7 @@ from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.fairness import commitments, disclosure
 from worker.runtime.storage import GIGABYTE, FileStore
-from worker.state import ACTIVE, COUNTED, State, Transaction
+from worker.state import ACTIVE, COUNTED, State, SubmissionRow, Transaction
 
 HOUSEKEEPING = Job("housekeeping", lambda _: 600)
 
@@ -24,9 +25,10 @@ def remove_old_files(context: Context, files: FileStore, now: datetime) -> None:
     context.timetable.done(HOUSEKEEPING, now)
     horizon = now - timedelta(days=context.configuration.submission.keep_days)
     with context.store.read() as tx:
-        needed = _promised(tx) | {
+        rows = tx.submissions()
+        needed = _promised(tx, rows) | {
             row.file_hash
-            for row in tx.submissions()
+            for row in rows
             if row.state in ACTIVE or row.own or (row.submitted_at or now) > horizon
         }
     for path in files.stored():
@@ -36,14 +38,15 @@ def remove_old_files(context: Context, files: FileStore, now: datetime) -> None:
         context.clear_alert("disk.reserve")
 
 
-def _promised(tx: Transaction) -> set[str | None]:
+def _promised(tx: Transaction, rows: Iterable[SubmissionRow]) -> set[str | None]:
     """Return the files of unrevealed phases whose contents are promised by the terms, or may be later."""
     entries, revealed = commitments.public(tx), tx.revealed()
     rules = {phase: disclosure.rule_of(entries, phase) for phase in tx.phases() if phase not in revealed}
     return {
         row.file_hash
-        for row in tx.submissions(COUNTED | {State.SCORED})
-        if row.phase in rules
+        for row in rows
+        if row.state in COUNTED | {State.SCORED}
+        and row.phase in rules
         and disclosure.may_be_due(
             rules[row.phase],
             baseline=row.own,

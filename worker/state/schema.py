@@ -64,7 +64,9 @@ def _column(field: Field[Any], hint: Any) -> Column[Any]:
 
 metadata = MetaData()
 
-submissions = table("submissions", metadata, rows.SubmissionRow)
+submissions = table(
+    "submissions", metadata, rows.SubmissionRow, Index("submissions_teams", "team_key", "team")
+)
 attempts = table(
     "attempts", metadata, rows.AttemptRow, ForeignKeyConstraint(["submission"], ["submissions.pk"])
 )

@@ -18,7 +18,7 @@ def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None
     if elsewhere and row.message_phase is None and not row.insisted:
         return OrganizerError(
             f"Submission {row.pk} of team {row.team!r} was sent to another challenge and then moved into this one. It is not scored.",
-            hint=f"`neuco-worker challenge disqualify {row.pk}` ends this notice. If the team sent it to this challenge, run `neuco-worker"
+            hint=f"`neuco-worker challenge disqualify {row.pk}` ends this alert. If the team sent it to this challenge, run `neuco-worker"
             f" challenge retry {row.pk}`.",
             code=OTHER_CHALLENGE,
         )

@@ -229,7 +229,7 @@ class ChildRunner:
         if status is not None:
             performance.error = self._death(act, child, status)
         elif not due:
-            performance.error = Cancelled("It is not to be done any more.")
+            performance.error = Cancelled("No longer needed.")
         elif performance.spent_s > act.limits.deadline_s:
             performance.error = OverLimit(Outcome.DEADLINE)
         elif (most := act.limits.memory_bytes) is not None and child.memory_bytes() > most:

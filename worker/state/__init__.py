@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
+from worker.state.alerts import ALERT_CODES, alert_code
 from worker.state.database import LeaderLock, leader_lock, refused
-from worker.state.notices import (
-    ALERT_CODES,
-    AT_EVALAI,
-    ATTESTED,
-    LOG_UNSEEN,
-    PAUSE,
-    RESTORED,
-    REVEALED,
-    Completed,
-    Deposed,
-    Leader,
-    Pause,
-    StateFailed,
-    alert_code,
-)
+from worker.state.facts import AT_EVALAI, ATTESTED, LOG_UNSEEN, RESTORED, REVEALED
+from worker.state.leadership import Deposed, Leader, StateFailed
+from worker.state.pauses import PAUSE, Pause
+from worker.state.publish_cycles import Completed
 from worker.state.rows import (
     ALERT_AFTER_TRIES,
     HOPELESS_TRIES,

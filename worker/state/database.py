@@ -31,7 +31,7 @@ from sqlalchemy.exc import (
 )
 
 from scoring.errors import InfrastructureError, OrganizerError
-from worker.state.notices import Deposed, StateFailed
+from worker.state.leadership import Deposed, StateFailed
 
 CONNECT_WITHIN_S = 10
 LOCK_WITHIN_S = 15  # for a lock of a row or a table

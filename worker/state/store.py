@@ -21,9 +21,11 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from worker.state.database import WRITE_LOCK, make_engine, typed
+from worker.state.leadership import Leadership, StateFailed
 from worker.state.migrations import bring_up_to_date
-from worker.state.notices import Notices, StateFailed
+from worker.state.pauses import Pauses
 from worker.state.phases import Attestations, Phases
+from worker.state.publish_cycles import PublishCycles
 from worker.state.submissions import Submissions
 from worker.state.work import Cells, Work
 
@@ -32,7 +34,7 @@ LOOK_S = 1  # how long a try at SQLite's lock takes, which nothing can interrupt
 PAUSE_S = 0.01  # between two tries at a lock, so that its holder can finish
 
 
-class Transaction(Submissions, Work, Cells, Phases, Notices, Attestations):
+class Transaction(Submissions, Work, Cells, Phases, Pauses, Leadership, PublishCycles, Attestations):
     """All methods of the store, inside one transaction."""
 
 

@@ -14,7 +14,7 @@ from tests.worker.harness.gate import interpreter
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.sandbox import ManualClock
 from worker.state import ALERT_CODES, State
-from worker.state.notices import ALERT_KEPT_FOR
+from worker.state.alerts import ALERT_KEPT_FOR
 from worker.state.submissions import STEPS
 
 ROOT = Path(__file__).parents[3]

@@ -15,7 +15,7 @@ from worker.challenge.signing import Signer
 from worker.fairness import commitments, events, receipts
 from worker.organizer.doctor import examine
 from worker.organizer.doctor.check import Level
-from worker.state.notices import ALERT_KEPT_FOR
+from worker.state.alerts import ALERT_KEPT_FOR
 
 HISTORY = "leaderboard/history.jsonl"
 STRANGER = Signer(b"7" * 32)

@@ -6,6 +6,7 @@ import gzip
 import time
 from collections.abc import Callable
 
+from tests.acceptance.installation import ROOT
 from tests.systemd.machine import CLONE, LIBRARIES
 from tests.systemd.service import LONG, Stage
 from tests.worker.harness.harness import SECRET, embeddings
@@ -74,6 +75,25 @@ def paths(stage: Stage) -> None:
         service.until(lambda: service.alerts() == set(), "the alert clears")
 
 
+def doctor(stage: Stage) -> None:
+    """The doctor judges the service as it is; it sees the machine's /tmp, where Ray is, only with the drop-in of `deploy/ray`."""
+    machine, program = stage.machine, "/opt/neuco-worker/bin/neuco-worker"
+    with stage.service("doctor") as service:
+        assert " checks: " in machine.run("neuco-challenge", service.name, "doctor", expect=None)
+        machine.shell(
+            f"mv {program} {program}.kept; touch /tmp/of-ray; printf '#!/bin/sh\\nid -un; ls /tmp; exit 3' >{program}"
+        )
+        machine.run("chmod", "0755", program)
+        try:
+            assert machine.run("neuco-challenge", service.name, "doctor", expect=3).split() == [
+                "neuco-worker"
+            ]
+            service.add_to_unit((ROOT / "deploy/ray/neuco-worker.conf").read_text())
+            assert "of-ray" in machine.run("neuco-challenge", service.name, "doctor", expect=3).split()
+        finally:
+            machine.run("mv", f"{program}.kept", program)
+
+
 def watchdog(stage: Stage) -> None:
     """A daemon that hangs (SIGSTOP) is ended by systemd's watchdog, here after 5 seconds instead of 120, and started again."""
     with stage.service("watchdog") as service:
@@ -133,7 +153,7 @@ def stop(stage: Stage) -> None:
 
 
 def timer(stage: Stage) -> None:
-    """The timer processes all waiting submissions, and later does so again; while a daemon runs, it only names the daemon and stops."""
+    """The timer processes all waiting submissions, and later does so again; while a daemon runs, it only says so and stops."""
     with stage.service("timer") as service:
         name = service.once.replace(".service", ".timer")
         service.add_to_unit(
@@ -192,5 +212,5 @@ def uninstall(stage: Stage) -> None:
 
 
 CHECKS: tuple[Callable[[Stage], None], ...] = (
-    *(install, credentials, paths, watchdog, memory, kernel, stop, timer, power_off, uninstall),
+    *(install, credentials, paths, doctor, watchdog, memory, kernel, stop, timer, power_off, uninstall),
 )

@@ -37,6 +37,7 @@ from worker.state import HOPELESS_TRIES, HOPELESS_WAIT, Outcome
         (Died(-signal.SIGSEGV), READING, 1, "evaluate.died"),
         (Died(-signal.SIGSEGV), READING, 2, "file.breaks_reader"),
         (Died(-signal.SIGSEGV), SCORING, 2, "evaluate.died"),
+        (Died(-signal.SIGABRT), SCORING, 2, "evaluate.died"),  # as Ray ends a process
         (Died(-signal.SIGKILL), READING, 2, "evaluate.died"),
     ],
 )

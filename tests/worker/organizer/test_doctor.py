@@ -90,6 +90,18 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
     assert SECRET_LABEL not in json.dumps(report.to_json())
 
 
+def test_the_doctor_survives_a_ray_that_aborts(
+    challenge: FaultyChallenge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So does Ray if its processes see another /tmp/ray than the one that connects."""
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray.py").write_text("import os\n\nos.abort()\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "ray"))
+    challenge.change({"scoring": {"engine": "ray"}})
+    ((sentence,),) = problems(challenge.examine("labels.cost")).values()
+    assert sentence == "Ray ended the process that connected to the cluster at 'auto' (SIGABRT)."
+
+
 EVALAI = [check.id for check in CHECKS if check.group == "evalai" and check.id != "evalai.token"]
 
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.errors import InfrastructureError
 from scoring.inputs.columns import by_number
 from scoring.inputs.limits import MEGABYTE
 from scoring.printable import count_of, name_some
@@ -227,6 +231,8 @@ def measure(configuration: Configuration, codename: str, secret: bytes) -> tuple
 
     warm()
     setup, settings = read_phase(configuration, codename, secret), configuration.scoring
+    if settings.engine == "ray":
+        try_ray(settings.ray_address)
     ids, dim, folds = setup.record.ids, setup.record.protocol.embedding_dim, setup.record.protocol.folds
     matrix = np.random.default_rng(0).standard_normal((len(ids), dim), dtype=np.float32)
     few = min(folds, COST_FOLDS)
@@ -239,6 +245,22 @@ def measure(configuration: Configuration, codename: str, secret: bytes) -> tuple
     )
     training_s = sum(task.seconds for task in card.tasks)
     return card.seconds + training_s * (folds / few - 1), CSV_BYTES * dim * len(ids)
+
+
+def try_ray(address: str) -> None:
+    """Connect to a Ray cluster in another process, because Ray may abort the one that connects.
+
+    Raises:
+        InfrastructureError: If it does.
+    """
+    code = f"from scoring.engines import make_engine; make_engine('ray', ray_address={address!r})"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
+    if ended < 0:
+        raise InfrastructureError(
+            f"Ray ended the process that connected to the cluster at {address!r} ({signal.Signals(-ended).name}).",
+            hint="Install deploy/ray/neuco-worker.conf, so that the service and Ray's processes see the same /tmp/ray.",
+            code="engine.ray_unreachable",
+        )
 
 
 def examined(files: CheckedFiles) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.acceptance.installation import ROOT, Installation, copy_checkout
+from tests.acceptance.installation import DECLARED, ROOT, Installation, copy_checkout
 from worker import __version__
 from worker.cli import guarded
 
@@ -44,6 +44,7 @@ def work(tmp_path: Path) -> Path:
 def test_the_installation_is_small(light: Installation, tmp_path: Path) -> None:
     """The installation has no library for training, serving or compiling, and neither boards nor the scoring kernel."""
     assert {name.partition(">")[0] for name in PARTICIPANT["dependencies"]} == {"gitpython", "numpy", "typer"}
+    assert set(PARTICIPANT["dependencies"]) <= set(DECLARED)  # the nightly run tries the oldest of these
     heavy = (
         "torch",
         "numba",

@@ -9,6 +9,7 @@ __all__ = [
     "embeddings",
     "fast_lines",
     "faults",
+    "formats",
     "identifiers",
     "limits",
     "lines",

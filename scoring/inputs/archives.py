@@ -10,7 +10,7 @@ import zlib
 from typing import BinaryIO, Protocol
 
 from scoring.inputs.faults import Faults, shown
-from scoring.inputs.sniffing import code_of, first_member, kind_of_members
+from scoring.inputs.sniffing import first_member, refuse_members
 
 RATIO = 200  # highest expansion; embeddings reach 2 to 10, zeros in Deflate about 1000
 RATIO_FROM_BYTES = 32 << 20  # no limit to the ratio below this size
@@ -101,8 +101,7 @@ def open_zip(file: BinaryIO, faults: Faults) -> Readable:
     archive = open_directory(file, faults)
     members = [member for member in archive.infolist() if not _is_ignorable_entry(member.filename)]
     if len(members) != 1:
-        if (kind := kind_of_members(archive.namelist())) is not None:
-            raise faults.fatal(code_of(kind), f"it is {kind}")
+        refuse_members(archive.namelist(), faults)
         listed = ", ".join(shown(member.filename) for member in members[:3])
         raise faults.fatal(
             "archive.members", f"it holds {len(members):,}" + (f", first {listed}" if listed else "")
@@ -119,8 +118,7 @@ def open_directory(file: BinaryIO, faults: Faults) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(_Bounded(file))
     except _DirectoryTooLong:
-        if (kind := kind_of_members([first_member(file)])) is not None:
-            raise faults.fatal(code_of(kind), f"it is {kind}") from None
+        refuse_members([first_member(file)], faults)
         raise faults.fatal("archive.members", "it holds thousands") from None
     except DAMAGE:
         raise faults.fatal("archive.damaged") from None

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
+from scoring.inputs.formats import listed
 from scoring.printable import count_of, printable
 
 SHOWN = 3  # examples per fault
@@ -35,19 +36,19 @@ CATALOGUE: dict[str, FaultKind] = {
         singular="The file is JSON, not a table", hint="Save it as CSV with the columns {columns}."
     ),
     "file.kind": FaultKind(
-        singular="The file is not CSV, Parquet or NPZ",
+        singular=f"The file is not {listed()}",
         hint="Save it as CSV with the columns {columns}.",
     ),
     "file.table": FaultKind(
-        singular="The file is not CSV, Parquet or NPZ",
+        singular=f"The file is not {listed()}",
         hint="Save the table as CSV or Parquet, with the columns {columns}.",
     ),
     "file.arrays": FaultKind(
-        singular="The file is not CSV, Parquet or NPZ",
+        singular=f"The file is not {listed()}",
         hint="Load it, and write numpy.savez(file, ids=ids, embeddings=embeddings), with one row of embeddings per id.",
     ),
     "file.archive": FaultKind(
-        singular="The file is not CSV, Parquet or NPZ",
+        singular=f"The file is not {listed()}",
         hint="Unpack it, and send the one table itself, or compressed with gzip or zip.",
     ),
     "file.parts": FaultKind(
@@ -113,7 +114,7 @@ CATALOGUE: dict[str, FaultKind] = {
     ),
     "archive.nested": FaultKind(
         singular="The archive contains another archive or a binary file",
-        hint="Compress the CSV file once. Upload Parquet and NPZ files as they are.",
+        hint=f"Compress the CSV file once. Upload {listed('and', text=False)} files as they are.",
     ),
     "parquet.damaged": FaultKind(
         singular="The Parquet file is cut off or damaged",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scoring.errors import ParticipantError
+from scoring.inputs.formats import listed
 
 MEGABYTE = 1_000_000
 EXPANSION = 4  # a file may expand to this many times submission.max_megabytes
@@ -22,6 +23,6 @@ def too_large(max_bytes: int) -> ParticipantError:
     """Return the error for a file that is too large."""
     return ParticipantError(
         f"The file is larger than {max_bytes / MEGABYTE:g} MB, the limit of this challenge.",
-        hint="Compress it with gzip, write fewer digits, or use Parquet or NPZ with float32.",
+        hint=f"Compress it with gzip, write fewer digits, or use {listed(text=False)} with float32.",
         code="file.too_large",
     )

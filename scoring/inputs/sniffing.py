@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
 from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
+from scoring.inputs.formats import FORMATS, Format
 from scoring.printable import name_some
 
 ARCHIVE, ARRAYS, TABLE, OTHER = "file.archive", "file.arrays", "file.table", "file.kind"
@@ -76,13 +76,13 @@ SHAPES = (
 )
 """Fault and kind of files whose first bytes are not always the same."""
 MEMBERS = {
-    re.compile(r"(.*/)?(\.zarray|\.zgroup|\.zattrs|\.zmetadata|zarr\.json)"): "a Zarr archive",
-    re.compile(r"xl/.*"): "an Excel workbook",
-    re.compile(r"(word|ppt)/.*"): "an Office document",
-    re.compile(r"META-INF/manifest\.xml"): "an OpenDocument file",
-    re.compile(r"[^/]*/data\.pkl"): "a PyTorch file",
+    re.compile(r"(.*/)?(\.zarray|\.zgroup|\.zattrs|\.zmetadata|zarr\.json)"): (ARRAYS, "a Zarr archive"),
+    re.compile(r"xl/.*"): (TABLE, "an Excel workbook"),
+    re.compile(r"(word|ppt)/.*"): (TABLE, "an Office document"),
+    re.compile(r"META-INF/manifest\.xml"): (TABLE, "an OpenDocument file"),
+    re.compile(r"[^/]*/data\.pkl"): (ARRAYS, "a PyTorch file"),
 }
-"""Names inside a zip that reveal its kind."""
+"""Names inside a zip or folder that reveal its kind, and the fault that this is."""
 FOLDERS = {
     "_delta_log": "a Delta table",
     "_versions": "a Lance dataset",
@@ -103,18 +103,8 @@ TEXT = bytes([*b"\0\t\n\f\r", *range(32, 127), *range(128, 256)])  # NUL has a m
 MOST_CONTROLS = 0.02  # share of control characters in a text; random bytes have 0.1
 
 
-class FileKind(StrEnum):
-    """The accepted kinds of submitted files."""
-
-    TEXT = "text"  # probably CSV
-    GZIP = "gzip"
-    ZIP = "zip"  # one compressed file
-    NPZ = "npz"  # a zip of NumPy arrays
-    PARQUET = "parquet"
-
-
-def sniff(file: BinaryIO, faults: Faults) -> FileKind:
-    """Return the kind of a file, and leave the file at its beginning.
+def sniff(file: BinaryIO, faults: Faults) -> Format:
+    """Return the format of a file, and leave the file at its beginning.
 
     Raises:
         Unreadable: If it is empty.
@@ -123,14 +113,8 @@ def sniff(file: BinaryIO, faults: Faults) -> FileKind:
     file.seek(0)
     if not head:
         raise faults.fatal("file.empty")
-    if head.startswith(b"PAR1"):
-        return FileKind.PARQUET
-    if head.startswith(b"\x1f\x8b"):
-        return FileKind.GZIP
-    if head.startswith((b"PK\3\4", b"PK\5\6", b"PK\7\x08")):
-        # numpy.savez writes its arrays one after the other. Other entries are checked later.
-        return FileKind.NPZ if first_member(file).endswith(".npy") else FileKind.ZIP
-    return FileKind.TEXT
+    fitting = [each for each in FORMATS if head.startswith(each.magic)]
+    return next(each for each in reversed(fitting) if first_member(file).endswith(each.member))
 
 
 def first_member(file: BinaryIO) -> str:
@@ -142,16 +126,16 @@ def first_member(file: BinaryIO) -> str:
     return head[30 : 30 + length].decode("utf-8", "replace")
 
 
-def kind_of_members(names: Iterable[str]) -> str | None:
-    """Return what a zip is, judged by the names inside; None if it is an ordinary archive."""
-    return next(
-        (kind for name in names for pattern, kind in MEMBERS.items() if pattern.fullmatch(name)), None
-    )
+def refuse_members(names: Iterable[str], faults: Faults) -> None:
+    """Refuse a zip or folder of another kind, judged by the names inside.
 
-
-def code_of(kind: str) -> str:
-    """Return the fault of a kind of :func:`kind_of_members`."""
-    return ARRAYS if kind in ("a Zarr archive", "a PyTorch file") else TABLE
+    Raises:
+        Unreadable: If it is one.
+    """
+    for name in names:
+        for pattern, (code, kind) in MEMBERS.items():
+            if pattern.fullmatch(name):
+                raise faults.fatal(code, f"it is {kind}")
 
 
 def parquet_parts(folder: Path) -> tuple[list[Path], list[str]]:
@@ -170,8 +154,7 @@ def parquet_parts(folder: Path) -> tuple[list[Path], list[str]]:
 def refuse_folder(folder: Path, faults: Faults) -> Unreadable:
     """Return the refusal of a folder, judged by the names inside."""
     names = sorted(entry.name for entry in folder.iterdir())
-    if (kind := kind_of_members(names)) is not None:
-        return faults.fatal(ARRAYS, f"it is a folder that holds {kind}")
+    refuse_members(names, faults)
     if (kind := next((FOLDERS[name] for name in names if name in FOLDERS), None)) is not None:
         return faults.fatal(TABLE, f"it is {kind}")
     if any(PART.match(name) for name in names):

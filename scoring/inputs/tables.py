@@ -6,6 +6,7 @@ import gzip
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -14,9 +15,10 @@ from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.inputs.archives import Capped, open_zip
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.faults import ID_NAMES, Faults, Unreadable
+from scoring.inputs.formats import CSV, GZIP, PARQUET, ZIP, Format
 from scoring.inputs.lines import fields_of
 from scoring.inputs.matrix_builder import MatrixBuilder
-from scoring.inputs.sniffing import FileKind, refuse_folder, sniff, sniff_text
+from scoring.inputs.sniffing import refuse_folder, sniff, sniff_text
 from scoring.inputs.tabular import blocks, read_csv, read_header
 from scoring.printable import count_of
 
@@ -60,14 +62,8 @@ def read_table(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int) -
     """
     faults = builder.faults
     with opened(path, faults) as (file, kind):
-        if kind is FileKind.PARQUET:
-            from scoring.inputs.parquet import read_parquet
-
-            read_parquet(file, builder, max_expanded_bytes=max_expanded_bytes)
-        elif kind is FileKind.NPZ:
-            from scoring.inputs.npz import read_npz
-
-            read_npz(file, builder, max_expanded_bytes=max_expanded_bytes)
+        if kind.reader:
+            _read_binary(kind, file, builder, max_expanded_bytes=max_expanded_bytes)
         else:
             read_csv(open_text(file, kind, faults, max_expanded_bytes=max_expanded_bytes), builder)
 
@@ -80,16 +76,19 @@ def read_part(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int) ->
         InfrastructureError: As :func:`read_table`.
     """
     with opened(path, builder.faults) as (file, kind):
-        if kind is not FileKind.PARQUET:
+        if kind is not PARQUET:
             sniff_text(file.read(HEAD_BYTES), builder.faults, nested=False)
             raise builder.faults.fatal("file.part")
-        from scoring.inputs.parquet import read_parquet
+        _read_binary(kind, file, builder, max_expanded_bytes=max_expanded_bytes)
 
-        read_parquet(file, builder, max_expanded_bytes=max_expanded_bytes)
+
+def _read_binary(kind: Format, file: BinaryIO, builder: MatrixBuilder, *, max_expanded_bytes: int) -> None:
+    module, _, function = kind.reader.partition(":")
+    getattr(import_module(module), function)(file, builder, max_expanded_bytes=max_expanded_bytes)
 
 
 @contextmanager
-def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, FileKind]]:
+def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, Format]]:
     """Open a file, and turn what ends its reading into an error with the faults.
 
     Raises:
@@ -113,19 +112,19 @@ def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, FileKind]]:
         ) from error
 
 
-def open_text(file: BinaryIO, kind: FileKind, faults: Faults, *, max_expanded_bytes: int) -> Capped:
+def open_text(file: BinaryIO, kind: Format, faults: Faults, *, max_expanded_bytes: int) -> Capped:
     """Open the text of a CSV file, compressed or not.
 
     Raises:
         Unreadable: If an archive is broken, or holds more than one file, or if it is certainly not text.
     """
     content = (
-        gzip.open(file) if kind is FileKind.GZIP  # noqa: SIM115 - closed with the file
-        else open_zip(file, faults) if kind is FileKind.ZIP
+        gzip.open(file) if kind is GZIP  # noqa: SIM115 - closed with the file
+        else open_zip(file, faults) if kind is ZIP
         else file
     )  # fmt: skip
     source = Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes)
-    sniff_text(source.peek(HEAD_BYTES), faults, nested=kind is not FileKind.TEXT)
+    sniff_text(source.peek(HEAD_BYTES), faults, nested=kind is not CSV)
     return source
 
 
@@ -148,8 +147,8 @@ def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[Labe
     rows = []
     try:
         with opened(path, faults) as (file, kind):
-            if kind in (FileKind.PARQUET, FileKind.NPZ):
-                raise _refusal(f"{path} is {kind.value}, not CSV.")
+            if kind.reader:
+                raise _refusal(f"{path} is {kind.name}, not CSV.")
             stream = blocks(open_text(file, kind, faults, max_expanded_bytes=ANY_SIZE), faults)
             header, first = read_header(stream, faults, most_columns=ANY_SIZE)
             names = [name.strip() for name in header]

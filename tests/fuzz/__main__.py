@@ -16,13 +16,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+from scoring.inputs.formats import FORMATS
+
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 READING = ROOT / "tests" / "scoring" / "inputs" / "corpus"
 WORK = ROOT / ".cache" / "fuzz"
 MEMORY_MB = 1500  # ceiling of one process: interpreter, pyarrow and a table of one megabyte
 HANG_S = 20  # one input that takes longer is a hang
-READERS = ("csv", "gzip", "zip", "npz", "parquet")
+READERS = tuple(each.suffix[1:] for each in FORMATS)
 NAMES = (*READERS, "evalai", "configuration", "repository")
 LONGEST = {"configuration": 1000}  # bytes of an input: the YAML reader looks at each character many times
 

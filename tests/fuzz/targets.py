@@ -168,7 +168,7 @@ def repository(data: bytes) -> None:
 
 READING_TARGETS: dict[str, Callable[[bytes], None]] = {
     "csv": read,
-    "gzip": packed(b"\x1f\x8b", partial(gzip.compress, mtime=0)),
+    "gz": packed(b"\x1f\x8b", partial(gzip.compress, mtime=0)),
     "zip": packed(b"PK", _member),
     "npz": packed(b"PK", _arrays),
     "parquet": packed(b"PAR1", _parquet),

@@ -14,6 +14,7 @@ import typer
 from rich.table import Table
 
 from scoring.errors import OrganizerError, needs_extra
+from scoring.inputs.formats import listed
 from scoring.probes import ProbeName
 from worker.cli.terminal import Console, JsonOption, progress_bar, table_of
 
@@ -40,7 +41,7 @@ def score(
         Path | None,
         typer.Option(
             "--submission_file",
-            help="Embeddings as CSV (also .gz, .zip), Parquet or NPZ; a folder of `*.parquet` is one table in parts.",
+            help=f"Embeddings as {listed()}; a folder of `*.parquet` is one table in parts.",
             show_default=False,
         ),
     ] = None,
@@ -115,7 +116,7 @@ def score(
     """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, files and numbers.
 
     Some faults that a challenge would refuse only cause a warning: missing values count as 0, samples without an embedding are left out,
-    missing dimensions are 0. With store_probes, NeuCo-Bench's own numbers for the second and later tasks differ from these.
+    missing dimensions are 0.
 
     A run whose results are in the folder already, with the same inputs and configuration, is not computed again.
 

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from scoring.documents import read_yaml
+from scoring.inputs.formats import SUFFIXES, listed
 from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.sections import PhaseSection
 from worker.challenge.signing import fingerprint, read_signer
@@ -117,6 +118,8 @@ def sources(configuration: Configuration, *, now: datetime, stated: Any = None) 
     ends = [phase["end"] for phase in phases if phase["codename"] not in known or end is None]
     facts = {
         **_facts(configuration, phases),
+        "file_types": ", ".join(SUFFIXES),
+        "formats": listed(details=True),
         "start": _date(dates, "start_date") or _evalai_time(_midnight(now)),
         "end": max([*ends, end or ""]),
     }

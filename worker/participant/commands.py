@@ -22,6 +22,7 @@ import typer
 from typer.exceptions import TyperException
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from scoring.inputs.formats import listed
 from scoring.printable import count_of, printable_lines
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def validate(
     file: Annotated[
         Path,
         typer.Argument(
-            help="Submission: CSV (also .gz or .zip), Parquet or NPZ.",
+            help=f"Submission: {listed(details=True)}.",
             exists=True,
             metavar="FILE",
         ),

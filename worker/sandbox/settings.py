@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from scoring.inputs.formats import SUFFIXES
+
 UNLIMITED = 1_000_000
 CHALLENGE: Mapping[str, Any] = {
     "published": True,
@@ -35,7 +37,7 @@ PHASE: Mapping[str, Any] = {
     "max_submissions": UNLIMITED,
     "max_concurrent_submissions_allowed": UNLIMITED,  # 3 at EvalAI
     "is_public": True,
-    "allowed_submission_file_types": ".csv, .gz, .zip, .parquet, .npz",
+    "allowed_submission_file_types": ", ".join(SUFFIXES),
     "is_restricted_to_select_one_submission": False,
     "is_submission_public": True,
     "is_partial_submission_evaluation_enabled": False,

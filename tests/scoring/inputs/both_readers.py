@@ -14,7 +14,7 @@ from scoring.errors import ParticipantError
 from scoring.inputs.archives import Readable
 from scoring.inputs.faults import Faults, Unreadable
 from scoring.inputs.matrix_builder import MatrixBuilder
-from scoring.inputs.sniffing import FileKind, sniff
+from scoring.inputs.sniffing import sniff
 from scoring.inputs.tables import open_text
 from scoring.inputs.tabular import read_csv
 from tests.scoring.inputs.reading_tables import CEILING
@@ -44,7 +44,7 @@ def _outcome(data: bytes, ids: Sequence[str], dim: int, *, piece: int, fast: boo
     file = io.BytesIO(data)
     try:
         kind = sniff(file, faults)
-        if kind in (FileKind.PARQUET, FileKind.NPZ):
+        if kind.reader:
             return ()
         text = open_text(file, kind, faults, max_expanded_bytes=CEILING)
         read_csv(Pieces(source=text, most=piece), builder, fast=fast)

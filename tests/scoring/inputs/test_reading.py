@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.faults import Faults
+from scoring.inputs.formats import FORMATS
 from scoring.inputs.matrix_builder import MatrixBuilder
 from scoring.inputs.tabular import read_csv
 from tests.scoring.inputs.both_readers import check_readers, near_the_middle
@@ -54,13 +55,13 @@ def written(draw: st.DrawFn, ids: list[str], matrix: np.ndarray) -> bytes:
     columns = draw(st.permutations(range(matrix.shape[1])))
     suffix = draw(st.sampled_from(["", ".zarr", ".zarr.zip"]))
     names = [ids[row] + suffix for row in rows]
-    form = draw(st.sampled_from(["csv", "gzip", "zip", "parquet", "npz"]))
-    if form == "npz":
+    form = draw(st.sampled_from([each.suffix for each in FORMATS]))
+    if form == ".npz":
         kind = draw(st.sampled_from([np.float32, np.float64]))
         order = draw(st.sampled_from(["C", "F"]))
         array = np.array(matrix[rows], dtype=kind, order=order)
         return as_npz(ids=np.array(names, dtype=str), embeddings=array)
-    if form == "parquet":
+    if form == ".parquet":
         import pyarrow as pa
 
         text = pa.array(names)
@@ -85,7 +86,7 @@ def written(draw: st.DrawFn, ids: list[str], matrix: np.ndarray) -> bytes:
     if draw(st.booleans()):
         text_data = text_data.removesuffix(ending)
     csv_data = ("\ufeff" if draw(st.booleans()) else "").encode() + text_data.encode()
-    return {"csv": csv_data, "gzip": gzipped(csv_data), "zip": zipped(("a/../b.csv", csv_data))}[form]
+    return {".csv": csv_data, ".gz": gzipped(csv_data), ".zip": zipped(("a/../b.csv", csv_data))}[form]
 
 
 @given(data=st.data(), drawn=tables())

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from scoring.errors import ParticipantError
+from scoring.inputs.formats import FORMATS
 from scoring.inputs.tables import read_submission
-from tests.scoring.inputs.reading_tables import CEILING, DIM, IDS, check_manners
+from tests.fuzz.targets import READING_TARGETS
+from tests.scoring.inputs.reading_tables import CEILING, DIM, IDS, check_manners, zipped
 
 CORPUS = Path(__file__).parent / "corpus"
 ROOT = Path(__file__).parents[3]
@@ -82,22 +84,22 @@ def test_an_npz_file_of_150_megabytes_is_read_within_400(tmp_path: Path) -> None
 def bomb(path: Path, kind: str) -> None:
     """Write a file of a few megabytes at most whose reading could take hundreds."""
     header = b"id,0,1,2,3\n"
-    if kind == "gzip":
+    if kind == "gz":
         piece = b"x,0,0,0,0\n" * 100_000
         with gzip.open(path, "wb", compresslevel=1) as file:
             file.write(header)
             for _ in range(200):
                 file.write(piece)
-    elif kind == "short lines":
+    elif kind == "zip":
+        path.write_bytes(zipped(("table.csv", header + b"x,0,0,0,0\n" * 10_000_000)))
+    elif kind == "csv of short lines":
         path.write_bytes(b"id\n" + b"id0000000\n" * 400_000)
-    elif kind == "one line":
+    elif kind == "csv of one line":
         path.write_bytes(header + b"id0000000," + b"1" * 100_000_000)
-    elif kind == "columns":
+    elif kind == "csv of columns":
         path.write_bytes(b"id," + b",".join(b"%d" % number for number in range(10**6)) + b"\n1\n")
     elif kind == "npz":
         header = b"\x93NUMPY\1\0\x46\0{'descr': '<f8', 'fortran_order': True, 'shape': (900000, 4), }"
-        from tests.scoring.inputs.reading_tables import zipped
-
         path.write_bytes(
             zipped(("ids.npy", header.ljust(80)), ("embeddings.npy", header.ljust(80) + b"\0" * 100_000_000))
         )
@@ -113,10 +115,23 @@ def bomb(path: Path, kind: str) -> None:
         pq.write_table(pa.table({"id": name} | columns), path, compression="zstd")
 
 
-@pytest.mark.parametrize(
-    ("kind", "dim"),
-    [("gzip", 4), ("short lines", 1024), ("one line", 4), ("columns", 4), ("npz", 4), ("parquet", 4)],
-)
+BOMBS = {
+    **dict.fromkeys(("gz", "zip", "csv of one line", "csv of columns", "npz", "parquet"), 4),
+    "csv of short lines": 1024,
+}
+"""The dimension of each."""
+
+
+def test_every_format_has_a_bomb_and_a_fuzz_target() -> None:
+    """An example, too: ``test_reading.py`` draws one of each."""
+    keys = {each.suffix[1:] for each in FORMATS}
+    assert {kind.partition(" ")[0] for kind in BOMBS} == keys
+    assert READING_TARGETS.keys() == keys
+    page = (ROOT / "docs/participants.md").read_text()
+    assert [each.name for each in FORMATS if each.name not in page] == []
+
+
+@pytest.mark.parametrize(("kind", "dim"), BOMBS.items())
 def test_files_made_to_use_much_memory_are_refused(kind: str, dim: int, tmp_path: Path) -> None:
     """Bombs of every form are refused within a few hundred megabytes of memory."""
     path = tmp_path / "bomb"

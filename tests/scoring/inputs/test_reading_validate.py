@@ -70,7 +70,7 @@ def test_a_bad_file_gives_exit_status_1_and_the_workers_message(folder: Path) ->
         (
             ".zgroup",
             "file.arrays",
-            "it is a folder that holds a Zarr archive. Load it, and write numpy.savez(file, ids=ids,",
+            "it is a Zarr archive. Load it, and write numpy.savez(file, ids=ids,",
         ),
         (
             "_versions",

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scoring.errors import OrganizerError
+from scoring.inputs.formats import SUFFIXES
 from scoring.printable import count_of
 from worker.evalai.records import integer, text
 from worker.fetching.download import check_address
@@ -25,7 +26,6 @@ USUAL_PHASES = 2
 MINUTE = "%Y-%m-%d %H:%M"
 SKEW_WARN = timedelta(seconds=10)
 PUBLIC = 3
-FILE_TYPES = (".csv", ".gz", ".zip", ".parquet", ".npz")
 
 
 def token(challenge: CheckedChallenge) -> Iterator[Finding]:
@@ -312,10 +312,10 @@ def _file_types(phase: Told) -> Iterator[Finding]:
     """Check that EvalAI's page offers all types of files that the worker reads."""
     allowed = phase.read("allowed_submission_file_types", text)
     kinds = {kind.strip() for kind in allowed.lower().split(",")}
-    if not kinds.issuperset(FILE_TYPES):
+    if not kinds.issuperset(SUFFIXES):
         yield warn(
             f"In {phase.name}, EvalAI's page offers only files of the types {allowed or 'of an empty list'}.",
-            f"Set allowed_submission_file_types on EvalAI: {', '.join(FILE_TYPES)}",
+            f"Set allowed_submission_file_types on EvalAI: {', '.join(SUFFIXES)}",
         )
 
 

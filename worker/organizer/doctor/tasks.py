@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import InfrastructureError
 from scoring.inputs.columns import by_number
+from scoring.inputs.formats import listed
 from scoring.inputs.limits import MEGABYTE
 from scoring.printable import count_of, name_some
 from scoring.randomness import held_out
@@ -214,7 +215,7 @@ def cost(files: CheckedFiles) -> Iterator[Finding]:
             yield fail(
                 f"Phase {codename}: a plain CSV file is about {csv_bytes / MEGABYTE:.1f} MB, more than submission.max_megabytes"
                 f" ({limits.max_megabytes:g}).",
-                "Raise submission.max_megabytes, or ask participants to submit Parquet or NPZ.",
+                f"Raise submission.max_megabytes, or ask participants to submit {listed(text=False)}.",
             )
 
 

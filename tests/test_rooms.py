@@ -25,6 +25,7 @@ ORDERS = {
             "fetching",
             "publishing",
             "evaluation",
+            "answers",
             "fairness",
         ),
         *("challenge", "evalai", "runtime", "state", "participant"),
@@ -37,7 +38,7 @@ BESIDE = {"worker.sandbox": {"cli", "organizer"}, "leaderboard.git": set[str]()}
 ROOMS = sorted(
     f"{package}.{path.parent.name}" for package in PACKAGES for path in ROOT.glob(f"{package}/*/__init__.py")
 )
-PIPELINE = ("daemon", "intake", "fetching", "evaluation", "publishing", "challenge", "runtime")
+PIPELINE = ("daemon", "intake", "fetching", "evaluation", "answers", "publishing", "challenge", "runtime")
 SCREEN = 60  # lines of a function
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 Name = tuple[str, ...]

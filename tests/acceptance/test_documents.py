@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from leaderboard import PhaseRules
 from scoring.inputs.faults import CATALOGUE
 from worker import cli
-from worker.evaluation.answers import finished
+from worker.answers.answers import finished
 from worker.fairness.membership import ShownValue
 from worker.fairness.receipts import Receipt
 from worker.participant.commands import app as checker

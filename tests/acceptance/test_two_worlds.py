@@ -26,7 +26,7 @@ from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, WorldStag
 from tests.scoring.inputs.reading_tables import as_npz, zipped
 from tests.worker.harness.gate import hanging, scoring_hangs
 from tests.worker.harness.harness import DIM, IDS, embeddings, score_ahead
-from worker.evaluation import answers
+from worker.answers import answers
 from worker.fairness.register import register_team
 from worker.state import State
 
@@ -293,9 +293,7 @@ def test_withheld_values_show_nothing_of_the_tasks(tmp_path: Path, cells: dict[s
 def leak_a_task_name(patch: pytest.MonkeyPatch, world: World) -> None:
     """A message names a label file."""
     failed, name = answers.failed, min(world.tasks["dev"])
-    patch.setattr(
-        "worker.evaluation.answers.failed", lambda error: replace(failed(error), stderr=f"At {name}.")
-    )
+    patch.setattr("worker.answers.answers.failed", lambda error: replace(failed(error), stderr=f"At {name}."))
 
 
 def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
@@ -316,21 +314,21 @@ def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
 
 def leak_the_time(patch: pytest.MonkeyPatch, world: World) -> None:
     """Answers are posted as soon as they are ready."""
-    patch.setattr("worker.evaluation.answers.release_at", lambda now, **_: now)
+    patch.setattr("worker.answers.answers.release_at", lambda now, **_: now)
 
 
 def leak_the_number_of_tasks(patch: pytest.MonkeyPatch, world: World) -> None:
     """A note states the number of tasks."""
     finished, notes = answers.finished, (f"Scored on {len(world.tasks['dev'])} tasks.",)
     patch.setattr(
-        "worker.evaluation.answers.finished",
+        "worker.answers.answers.finished",
         lambda score, **options: finished(score, **{**options, "notes": notes}),
     )
 
 
 def leak_the_next_beginning(patch: pytest.MonkeyPatch, world: World) -> None:
     """A team's next file is started as soon as the previous one is scored."""
-    patch.setattr("worker.evaluation.answers.unreleased", lambda *_, **__: frozenset())
+    patch.setattr("worker.answers.answers.unreleased", lambda *_, **__: frozenset())
 
 
 def two_teams(worker: WorldPlay) -> list[int]:

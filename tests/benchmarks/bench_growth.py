@@ -31,11 +31,11 @@ from scoring.metrics import quality
 from scoring.scorecard import TaskScore
 from tests.benchmarks.bench_verify import measured
 from tests.worker.harness.harness import DIM, Harness, StepWorker
+from worker.answers import answers
 from worker.challenge.configuration import load
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import recorded
 from worker.challenge.signing import Signer, signer
-from worker.evaluation import answers
 from worker.evaluation.act import ScoreSubmission
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import LATEST, RegisterReplay, register

@@ -2,7 +2,6 @@
 
 __all__ = [
     "act",
-    "answers",
     "evaluate_child",
     "outcomes",
     "stage",

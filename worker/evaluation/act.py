@@ -12,10 +12,10 @@ from typing import Any
 
 from scoring.errors import NeucoError, ParticipantError
 from scoring.scorecard import Scorecard
+from worker.answers import answers
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup
-from worker.evaluation import answers
 from worker.evaluation.evaluate_child import EvaluationOrder, EvaluationResult, order_for
 from worker.evaluation.outcomes import HOPELESS, STARTING, blame, hopeless, requeue
 from worker.fairness.register import RegisterReplay, register

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from scoring.inputs.limits import largest_file
+from worker.answers import answers
 from worker.challenge.context import Context, seconds
-from worker.evaluation import answers
 from worker.fetching import uploads
 from worker.fetching.fetch_child import FetchOrder, FetchResult
 from worker.runtime import NotDue

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
+from worker.answers import answers, turns
 from worker.challenge.context import Context, seconds
-from worker.evaluation import answers
 from worker.fetching import uploads
 from worker.fetching.act import FetchFile
 from worker.fetching.housekeeping import below_reserve
 from worker.runtime.child_acts import ChildRunner
 from worker.runtime.storage import FileStore
-from worker.state import State, SubmissionRow, Transaction
-
-_NEVER = datetime.min.replace(tzinfo=UTC)
-
-
-def next_in_turn(tx: Transaction, waiting: Sequence[SubmissionRow]) -> SubmissionRow | None:
-    """Choose round-robin between teams, oldest first within a team, so that ten files of one team do not delay another team's first."""
-    if not waiting:
-        return None
-    turns = tx.last_turns()
-    return min(waiting, key=lambda row: (turns.get(row.team_key or 0, _NEVER), row.submitted_at, row.pk))
-
+from worker.state import State, Transaction
 
 AHEAD = 1  # files to fetch beyond those that can be scored at once; more would only fill the disk
 DEADLINE_S = 900.0
@@ -87,7 +75,7 @@ class Fetching:
             and row.team_key not in later
             and row.read_at is not None  # otherwise its address is stale, and the intake reads it again
         ]
-        chosen = next_in_turn(tx, waiting)
+        chosen = turns.next_in_turn(tx, waiting)
         if chosen is None:
             return None
         return FetchFile(self._context, self._files, chosen, deadline_s=self._deadline_s)

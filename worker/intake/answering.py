@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
+from worker.answers.answers import Answer, release_at
 from worker.challenge.context import Context
 from worker.challenge.sections import PhaseSection
 from worker.evalai import Client, Rejected, TokenRefused
-from worker.evaluation.answers import Answer, release_at
 from worker.intake import facts, quota
 from worker.intake.calls import Call
 from worker.intake.session import Session

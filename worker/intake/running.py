@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError
+from worker.answers import answers
+from worker.answers.turns import next_in_turn
 from worker.challenge.context import Context, seconds
 from worker.challenge.setups import intact_record
 from worker.evalai import Client, Submission
-from worker.evaluation import answers
 from worker.fairness import commitments, draws
 from worker.fairness.published import is_held
-from worker.fetching.stage import next_in_turn
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.waiting import is_early

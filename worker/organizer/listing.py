@@ -13,9 +13,9 @@ from leaderboard.report import awards
 from scoring.errors import OrganizerError
 from scoring.metrics import shown as shown_value
 from scoring.printable import count_of
+from worker.answers.answers import Answer
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import not_recorded, read_record
-from worker.evaluation.answers import Answer
 from worker.fairness.membership import is_baseline
 from worker.fairness.places import Place, Placed, places
 from worker.fairness.register import LATEST, RegisterReplay, replay_of, submission_facts

@@ -13,9 +13,9 @@ from leaderboard import Board, PhaseSite, PhaseSnapshot, Site, Terms
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
 from leaderboard.rendering import BoardName, board_name, recorded_boards
+from worker.answers.answers import AT_ONCE, correct_phase
 from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.signing import Signer
-from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, disclosure, id_lists, receipts
 from worker.fairness.commitments import SOFTWARE
 from worker.fairness.decisions import public_decisions

@@ -23,10 +23,10 @@ from scoring.errors import InfrastructureError, ParticipantError
 from scoring.metrics import shown
 from scoring.scorecard import TaskScore
 from tests.worker.harness.harness import Harness
+from worker.answers import answers
 from worker.cli import guarded
 from worker.evalai import Budget
 from worker.evalai.pacing import LONGEST_S, backoff
-from worker.evaluation import answers
 from worker.fairness.membership import ShownValue
 from worker.organizer.doctor import Level, examine
 from worker.state import OutboxKind, State, Store

@@ -78,7 +78,7 @@ def init(
         asking=not yes and sys.stdin.isatty(),
     )
     written = scaffold.create(directory, new, now=datetime.now(UTC))
-    typer.echo(_farewell(directory, written, has_repository=new.repository is not None))
+    typer.echo(_next_steps(directory, written, has_repository=new.repository is not None))
 
 
 def _decided(
@@ -163,7 +163,7 @@ def _number(answer: str) -> int:
     )
 
 
-def _farewell(directory: Path, written: list[Path], *, has_repository: bool) -> str:
+def _next_steps(directory: Path, written: list[Path], *, has_repository: bool) -> str:
     from worker.challenge.configuration import load
     from worker.organizer.bundle import verification
 

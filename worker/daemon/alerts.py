@@ -22,7 +22,7 @@ TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
 GIVEN_UP_S = 20.0  # in total
 ANSWER_SHOWN = 100  # characters of the webhook's response
 # How long a failure that is not the disk's must last before it is reported: a lock may be released by then.
-PATIENCE = timedelta(minutes=1)
+TOLERATED = timedelta(minutes=1)
 
 
 class Alerting:
@@ -69,16 +69,16 @@ class Alerting:
         unsent = [alert for alert in active if alert.sent_at is None]
         return bool(unsent) and self._send(SendAlert(unsent[0].text, unsent[0].code, unsent[0]), now)
 
-    def emergency(self, error: NeucoError, now: datetime) -> None:
-        """Report once that the state itself fails and cannot record this; :meth:`calm` ends the failure."""
+    def state_failed(self, error: NeucoError, now: datetime) -> None:
+        """Report once that the state itself fails and cannot record this; :meth:`state_written` ends the failure."""
         self._collect(now)
         trouble = self._trouble = self._trouble or Trouble(since=now)
-        passes = not error.code.startswith("disk.") and now - trouble.since < PATIENCE
+        passes = not error.code.startswith("disk.") and now - trouble.since < TOLERATED
         code = alert_code(error.code)
         if not passes and trouble.reported != code:
             self._send(SendAlert(error.message, code, trouble), now)
 
-    def calm(self) -> None:
+    def state_written(self) -> None:
         """Note that the state can be written again."""
         self._trouble = None
 

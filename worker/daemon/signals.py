@@ -39,7 +39,7 @@ class Signals:
         deadlock. So a handler only puts the signal in a queue, which is always allowed, and a separate thread sets the events.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._hear)
+            signal.signal(number, self._receive)
         threading.Thread(target=self._listen, name="signals", daemon=True).start()
 
     def ask_reload(self) -> None:
@@ -52,7 +52,7 @@ class Signals:
         self._reload.clear()
         return is_asked
 
-    def _hear(self, number: int, _: FrameType | None) -> None:
+    def _receive(self, number: int, _: FrameType | None) -> None:
         self._heard.put(number)
         if self.starting and number != signal.SIGHUP:
             self.starting = False

@@ -134,7 +134,7 @@ class Worker:
             remove_old_files(self.context, self.files, now)
         if self.problem is not None and storage.fault(self.context.configuration.state_dir) is None:
             self.problem = None
-            self.alerting.calm()
+            self.alerting.state_written()
         return moved
 
     def failed(self, error: NeucoError, now: datetime) -> NeucoError:
@@ -143,7 +143,7 @@ class Worker:
         The alert is sent without the state. :attr:`problem` keeps the error until a step succeeds and the state can be written again.
         """
         self.problem = storage.fault(self.context.configuration.state_dir) or error
-        self.alerting.emergency(self.problem, now)
+        self.alerting.state_failed(self.problem, now)
         return self.problem
 
     @property

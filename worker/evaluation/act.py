@@ -163,7 +163,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
             zarr_suffix_removed=result["zarr_suffix_removed"],
             receipt=receipt,
         )
-        self._owe(tx, State.SCORED, answer, now, q_mean=q_mean)
+        self._enqueue_answer(tx, State.SCORED, answer, now, q_mean=q_mean)
         tx.close_attempt(self._attempt, Outcome.DONE, now=now)
         self._log("Submission scored.", "done")
 
@@ -178,7 +178,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
             if not self._is_current(tx):  # the error may come from the old record alone
                 self._begin_again(tx, now)
                 return
-            self._owe(tx, State.REJECTED, answers.failed(error), now)
+            self._enqueue_answer(tx, State.REJECTED, answers.failed(error), now)
         else:
             key, retry_at = fault_key(self.name, error, self.pk), self._context.retry_at(now, current.tries)
             if (
@@ -202,7 +202,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
         tx.close_attempt(self._attempt, Outcome.CANCELLED, now=now)
         self._log("The phase was recorded again meanwhile; the submission will be scored again.", "outdated")
 
-    def _owe(
+    def _enqueue_answer(
         self, tx: Transaction, target: State, answer: answers.Answer, now: datetime, **values: Any
     ) -> None:
         if tx.move(self.pk, State.SCORING, target, answer=answer.to_json(), **values):

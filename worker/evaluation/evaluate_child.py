@@ -89,7 +89,7 @@ def order_for(
         "file": str(file),
         "ids": list(setup.record.ids),
         "embedding_dim": setup.record.protocol.embedding_dim,
-        "record": str(_hand_over(setup, folder)),
+        "record": str(_write_record(setup, folder)),
         "record_hash": setup.record.hash,
         "tasks": list(tasks),
         "complete": list(complete),
@@ -99,7 +99,7 @@ def order_for(
     }
 
 
-def _hand_over(setup: PhaseSetup, folder: Path) -> Path:
+def _write_record(setup: PhaseSetup, folder: Path) -> Path:
     """Write a phase's record for its child alone; the folder is removed when the child has ended."""
     place = folder / RECORD
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

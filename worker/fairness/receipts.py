@@ -274,11 +274,11 @@ def check_growth(public: bytes | None, ours: bytes | None, *, key: str | None) -
         (place for place, pair in enumerate(zip(lines, own_lines, strict=False)) if pair[0] != pair[1]),
         min(len(lines), len(own_lines)),
     )
-    if missing := list(_going_on(lines, own_lines[:both], key)):
+    if missing := list(_continuation(lines, own_lines[:both], key)):
         raise LogIsAhead(missing, after=both, ours=len(own_lines))
 
 
-def _going_on(lines: Sequence[str], own_lines: Sequence[str], key: str | None) -> Iterator[str]:
+def _continuation(lines: Sequence[str], own_lines: Sequence[str], key: str | None) -> Iterator[str]:
     """Yield the lines that continue known ones in one chain, up to the first that does not."""
     reached = head_of(own_lines[-1] if own_lines else None)
     for number, line in enumerate(lines[len(own_lines) :], len(own_lines) + 1):

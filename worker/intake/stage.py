@@ -173,7 +173,7 @@ class Intake:
     # the calls, most urgent first
 
     def _answer(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        due, stale = self._owed_answers(tx, now)
+        due, stale = self._pending_answers(tx, now)
         if (due or stale) and is_held(tx):
             return None
         if due:
@@ -182,7 +182,7 @@ class Intake:
             return PostAnswer(self._context, self.session, pending, row, phase)
         return self._reading(tx, stale, now, answer=True) if stale else None
 
-    def _owed_answers(
+    def _pending_answers(
         self, tx: Transaction, now: datetime
     ) -> tuple[list[tuple[OutboxRow, SubmissionRow]], list[SubmissionRow]]:
         """Return the answers that may leave now, and the submissions that must be read before theirs may."""
@@ -238,16 +238,16 @@ class Intake:
         If listings fail, a submission whose answer or start waits for it is read by its own address.
         """
         missed = [row for row in submissions if row.tries > 0]
-        crowd = self._crowd(tx, submissions)
+        to_read = self._to_read(tx, submissions)
         listable = self.calls.due("listing", now)
         urgent = answer or ahead > 0
-        alone = len(crowd) < MANY and crowd[0].state is not State.RECEIVED
+        alone = len(to_read) < MANY and to_read[0].state is not State.RECEIVED
         if missed or alone or (urgent and not listable):
             row = (missed or submissions)[0]
             return ReadSubmission(self._context, self.session, row, answer=answer, ahead=ahead)
         if not listable:
             return None
-        times = [row.submitted_at for row in crowd if row.submitted_at is not None]
+        times = [row.submitted_at for row in to_read if row.submitted_at is not None]
         return ListSubmissions(
             self._context,
             self.session,
@@ -257,7 +257,7 @@ class Intake:
             ahead=ahead,
         )
 
-    def _crowd(self, tx: Transaction, submissions: list[SubmissionRow]) -> list[SubmissionRow]:
+    def _to_read(self, tx: Transaction, submissions: list[SubmissionRow]) -> list[SubmissionRow]:
         """Return these submissions and all others that must be read soon, because one listing serves them all."""
         wanted = {row.pk: row for row in submissions}
         if all(row.submitted_at is not None for row in submissions):
@@ -282,7 +282,7 @@ class Intake:
 
     def _deletion(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         due = [pending for pending in tx.pending(OutboxKind.DELETE) if not self._waits(pending, now)]
-        return DeleteMessage(self._context, due[0]) if due and self._to_spare(tx, now) else None
+        return DeleteMessage(self._context, due[0]) if due and self._may_call_queue(tx, now) else None
 
     def _poll(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         if tx.is_paused("drain") or not self.calls.due("poll", now):
@@ -297,7 +297,7 @@ class Intake:
             return True
         again = session.empty_polls == 0 or now - polled_at >= EMPTY_POLL_AGAIN
         expected = again and session.empty_polls < DRAINED_POLLS and self._expects_messages(tx, now)
-        return (due or expected) and self._to_spare(tx, now)
+        return (due or expected) and self._may_call_queue(tx, now)
 
     def _expects_messages(self, tx: Transaction, now: datetime) -> bool:
         """Return whether more messages are expected: a listing showed submissions without a message, or the last message was stale."""
@@ -305,7 +305,7 @@ class Intake:
             return True
         return tx.unannounced(since=now - ANNOUNCED_WITHIN)
 
-    def _to_spare(self, tx: Transaction, now: datetime) -> bool:
+    def _may_call_queue(self, tx: Transaction, now: datetime) -> bool:
         """Return whether a call may go to the queue; submissions that will be scored and answered in the next minute come first."""
         paused = tx.is_paused("pause")
         states = ACTIVE - {State.FETCHED, State.SCORING} if paused else ACTIVE

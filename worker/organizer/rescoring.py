@@ -175,7 +175,7 @@ def carry_out(
         with session.store.write() as tx:
             # A running daemon has continued to score on the old tasks meanwhile.
             if unscorable.issuperset(row.content_hash for row in _missing(session, tx, plan.setup)):
-                return _take_up(session, tx, plan.setup, reason)
+                return _record_and_answer(session, tx, plan.setup, reason)
 
 
 def fill_missing(
@@ -256,7 +256,7 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
         runner.stop(session.clock())
 
 
-def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
+def _record_and_answer(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
     """Record the phase as its files are, and put every changed answer into the outbox."""
     key, before = signer(tx, session.configuration), recorded(tx, setup.record.codename)
     setup = with_rules_of(before, setup)  # they may have changed meanwhile

@@ -85,30 +85,30 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
     """
     content = read(COMMITMENTS)
     if content is None:
-        raise _unsaid(f"There is no {COMMITMENTS}.", "Name the challenge's leaderboard repository.")
+        raise _not_published(f"There is no {COMMITMENTS}.", "Name the challenge's leaderboard repository.")
     try:
         protocols = announced(json.loads(content))
         name = _chosen(list(protocols), phase)
         dim, name_of_list = int(protocols[name]["embedding_dim"]), str(protocols[name]["ids_hash"])
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise _unsaid(f"{COMMITMENTS} cannot be read.", "Use --ids and --dim.") from None
+        raise _not_published(f"{COMMITMENTS} cannot be read.", "Use --ids and --dim.") from None
     listed = read(list_path(name))
     if listed is None:
-        raise _unsaid(
+        raise _not_published(
             f"The ids of phase {name} are not published yet. They are published when the first submission has been scored.",
             f"Use --ids with the id list from the organizers, and --dim {dim}.",
         )
     # Git may have written this folder with the line ends of another system.
     ids = tuple(filter(None, listed.replace(b"\r\n", b"\n").decode("utf-8", "replace").split("\n")))
     if ids_hash(ids) != name_of_list:
-        raise _unsaid(
+        raise _not_published(
             f"{list_path(name)} does not match the id list in {COMMITMENTS}.",
             "Tell the organizers. Until then use --ids and --dim.",
         )
     return Asked(ids=ids, embedding_dim=dim, phase=name)
 
 
-def sign_of_life(read: Read, now: datetime) -> tuple[str, bool]:
+def last_written(read: Read, now: datetime) -> tuple[str, bool]:
     """Say when the challenge last wrote into its public log, which grows at a fixed interval, and whether it is silent.
 
     Once everything is revealed, the log rests. Signatures are not checked; ``verify`` does that.
@@ -129,7 +129,7 @@ def sign_of_life(read: Read, now: datetime) -> tuple[str, bool]:
         age = now - at
         is_over = age > MISSED * every and all(read(REVEAL.format(phase)) for phase in entries[-1]["phases"])
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
-        raise _unsaid(
+        raise _not_published(
             f"{COMMITMENTS} and {LOG} cannot be read.", "Name the challenge's leaderboard repository."
         ) from None
     what = (
@@ -161,13 +161,13 @@ def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str |
     if challenge is None and phase is None and ids is not None and dim is not None:
         return Asked(ids=read_ids(ids), embedding_dim=dim)
     if challenge is None and ids is not None and dim is not None:
-        raise _unsaid(
+        raise _not_published(
             "--phase names a phase of the challenge, which is not given.",
             "Add --challenge URL instead of --ids and --dim, or remove --phase.",
             code="validate.usage",
         )
     lacks = "--dim N" if ids is not None else "--ids FILE"
-    raise _unsaid(
+    raise _not_published(
         "The ids and the number of columns are not given, or given twice."
         if challenge is not None or (ids is None) == (dim is None)
         else f"{lacks} is missing.",
@@ -182,8 +182,8 @@ def _chosen(names: list[str], phase: str | None) -> str:
     if phase in names:
         return str(phase)
     sentence = f"The challenge has no phase {phase}." if phase else "The challenge has several phases."
-    raise _unsaid(sentence, f"Add --phase with one of: {', '.join(names)}.", code="validate.phase")
+    raise _not_published(sentence, f"Add --phase with one of: {', '.join(names)}.", code="validate.phase")
 
 
-def _unsaid(sentence: str, hint: str, *, code: str = "validate.challenge") -> OrganizerError:
+def _not_published(sentence: str, hint: str, *, code: str = "validate.challenge") -> OrganizerError:
     return OrganizerError(sentence, hint=hint, code=code)

@@ -213,10 +213,10 @@ def alive(
 
     Exits with 1 if it has been silent for more than three intervals.
     """
-    from worker.participant.challenge import opened, sign_of_life
+    from worker.participant.challenge import last_written, opened
 
     with opened(challenge) as read:
-        sentence, silent = sign_of_life(read, datetime.now(UTC))
+        sentence, silent = last_written(read, datetime.now(UTC))
     typer.echo(printable_lines(sentence))
     if silent:
         typer.echo("The challenge is silent: write to the organizers.")

@@ -341,7 +341,7 @@ def rerun(harness: Harness, worker: StepWorker, last: int) -> None:
 def test_no_number_turns_against_an_honest_file(
     harness: Harness, worker: StepWorker, disturb: Callable[[Harness, StepWorker, int], None]
 ) -> None:
-    """It is scored and answered, whatever happened to the numbers; at most a notice is raised."""
+    """It is scored and answered, whatever happened to the numbers; at most an alert is raised."""
     harness.configure({"phases": {"dev": {"selection": "last"}}})
     for _ in range(2):
         last = harness.submit("Rival", embeddings(0))
@@ -358,7 +358,7 @@ def test_no_number_turns_against_an_honest_file(
 def test_an_author_who_is_new_for_a_team_and_a_gap_are_told_once(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """Neither delays anything; the notice ends after a day."""
+    """Neither delays anything; the alert ends after a day."""
     rival = harness.submit("Rival", embeddings(0))
     for _ in range(3):
         harness.submit("Poor", embeddings(1))

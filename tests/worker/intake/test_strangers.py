@@ -92,7 +92,7 @@ def seen(harness: Harness, *pks: int) -> dict[str, Any]:
 def test_an_answer_by_a_stranger_is_replaced(
     harness: Harness, worker: StepWorker, words: tuple[str, str], late: bool
 ) -> None:
-    """Before ours or after it: what the participant reads in the end is ours, at once or after the command that the notice names."""
+    """Before ours or after it: what the participant reads in the end is ours, at once or after the command that the alert names."""
     method, status = words
     pk = harness.submit("Rival", embeddings(1, noise=1.0))
     worker.drive(None if late else lambda: worker.states().get(pk) not in (None, State.RECEIVED))
@@ -121,7 +121,7 @@ def test_an_answer_by_a_stranger_is_replaced(
 def test_what_anybody_writes_before_the_answer_changes_nothing(
     harness: Harness, worker: StepWorker, user: str, last: dict[str, Any]
 ) -> None:
-    """Everybody is answered as if nothing had happened, at once or after the command that the notice names."""
+    """Everybody is answered as if nothing had happened, at once or after the command that the alert names."""
     harness.evalai.add_team("Written", ("member",))
     rival = harness.submit("Rival", embeddings(1, noise=1.0))
     worker.drive()

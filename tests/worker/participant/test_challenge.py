@@ -17,7 +17,7 @@ from tests.scoring.inputs.reading_tables import DIM, IDS, from_lines, good, line
 from tests.worker.harness.harness import clean_environment
 from worker.fairness.manifests import Commitment
 from worker.fairness.receipts import Line
-from worker.participant.challenge import asked, sign_of_life
+from worker.participant.challenge import asked, last_written
 from worker.participant.commands import app, run, template, validate
 
 APP = typer.Typer()
@@ -192,17 +192,17 @@ def test_a_challenge_that_is_silent_is_told(hours: float | None, words: str, sil
         ),
         "receipts.jsonl": "" if hours is None else f"{{}}\n{json.dumps(line)}\n",
     }
-    sentence, told = sign_of_life(lambda path: files.get(path, "").encode(), now)
+    sentence, told = last_written(lambda path: files.get(path, "").encode(), now)
     assert (sentence.startswith(words), sentence.endswith("A line comes every 60 minutes."), told) == (
         True,
         True,
         silent,
     )
     files["reveal/dev/reveal.json"] = "{}"
-    sentence, told = sign_of_life(lambda path: files.get(path, "").encode(), now)
+    sentence, told = last_written(lambda path: files.get(path, "").encode(), now)
     assert (sentence.endswith("Everything has been revealed."), told) == (silent, False)
     with pytest.raises(OrganizerError, match="cannot be read"):
-        sign_of_life(lambda _: b"[{}]", now)
+        last_written(lambda _: b"[{}]", now)
 
 
 def test_the_command_asks_a_repository(public: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,6 +131,13 @@ def test_nothing_is_imported_in_circles() -> None:
     assert list(TopologicalSorter(arrows).static_order())
 
 
+def test_a_class_name_has_one_meaning() -> None:
+    """Whoever reads it need not look which of two is meant."""
+    trees = (ast.parse(path.read_text()) for package in PACKAGES for path in modules(package))
+    names = [node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
 def nested(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
     """Yield the functions that are defined inside others, except sort keys."""
     keys = {

@@ -51,7 +51,7 @@ class Health:
         }
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _HealthHandler(BaseHTTPRequestHandler):
     """Answers one request, unless nothing comes on its connection."""
 
     server: HealthServer
@@ -88,7 +88,7 @@ class HealthServer(HTTPServer):
         host = parts.hostname or "127.0.0.1"
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            super().__init__((host, parts.port or 0), _Handler)
+            super().__init__((host, parts.port or 0), _HealthHandler)
         except OSError:
             raise InfrastructureError(
                 f"The worker cannot listen on {address}. The port is in use or not allowed.",

@@ -116,7 +116,7 @@ def fault_key(step: str, error: NeucoError, pk: int) -> str:
 
 
 @dataclass(kw_only=True, eq=False)
-class _Performance:
+class _ChildPerformance:
     """One child act that is under way, or has ended and is not recorded yet."""
 
     act: ChildAct[Any]
@@ -150,7 +150,7 @@ class ChildRunner:
         self._store = store
         self._wake = wake
         self._checkpoint = checkpoint
-        self._performances: list[_Performance] = []
+        self._performances: list[_ChildPerformance] = []
         self._log = structlog.get_logger("neuco_worker")
 
     @property
@@ -172,7 +172,7 @@ class ChildRunner:
                 act.intent(tx, now)
         except NotDue:
             return False
-        performance = _Performance(act=act, looked_at=now)
+        performance = _ChildPerformance(act=act, looked_at=now)
         self._performances.append(performance)
         self._checkpoint(f"before child {act.name}")
         try:
@@ -214,7 +214,7 @@ class ChildRunner:
                 if performance.child is not None:
                     performance.child.close()
 
-    def _supervise(self, performance: _Performance, now: datetime) -> bool:
+    def _supervise(self, performance: _ChildPerformance, now: datetime) -> bool:
         act, child = performance.act, performance.child
         if child is None:
             return False
@@ -238,7 +238,7 @@ class ChildRunner:
             child.kill()
         return moved or performance.over
 
-    def _listen(self, performance: _Performance, child: Child) -> bool:
+    def _listen(self, performance: _ChildPerformance, child: Child) -> bool:
         """Process the child's messages; return whether there were any."""
         moved = False
         for message in child.messages():
@@ -265,7 +265,7 @@ class ChildRunner:
             )
         return Died(status)
 
-    def _record(self, performance: _Performance, now: datetime) -> None:
+    def _record(self, performance: _ChildPerformance, now: datetime) -> None:
         act, child = performance.act, performance.child
         self._checkpoint(f"after child {act.name}")
         record(self._store, act, performance.result, performance.error, now)

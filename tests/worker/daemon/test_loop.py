@@ -21,7 +21,7 @@ import requests
 from tests.waiting import LIMIT_S
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, ROOT, Harness, StepWorker, embeddings
-from worker.daemon.health import SILENT_FOR, Health, HealthServer, _Handler
+from worker.daemon.health import SILENT_FOR, Health, HealthServer, _HealthHandler
 from worker.daemon.run import LONGEST_WAIT_S, repeat, step
 from worker.daemon.schedule import Schedule
 from worker.daemon.signals import Signals, Watchdog
@@ -128,7 +128,7 @@ def served(worker: StepWorker, *, silent: timedelta = timedelta()) -> Iterator[i
     now = utc_now()
     report = Health(worker.daemon, Watchdog(now - silent), lambda: now)
     with pytest.MonkeyPatch.context() as patch, closing(HealthServer("127.0.0.1:0", report)) as server:
-        patch.setattr(_Handler, "timeout", LIMIT_S)
+        patch.setattr(_HealthHandler, "timeout", LIMIT_S)
         yield server.server_port
 
 
@@ -136,7 +136,7 @@ def test_an_idle_connection_is_given_up(worker: StepWorker, monkeypatch: pytest.
     """Connections are served one at a time, so it must not keep its place for ever."""
     with served(worker) as port:
         with monkeypatch.context() as patch:
-            patch.setattr(_Handler, "timeout", 0.05)
+            patch.setattr(_HealthHandler, "timeout", 0.05)
             with socket.create_connection(("127.0.0.1", port)) as idle:
                 assert idle.recv(1) == b""
         assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT_S).status_code == 200

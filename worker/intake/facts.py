@@ -16,8 +16,6 @@ from worker.fetching import uploads
 from worker.intake import changes, holds, names
 from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State, SubmissionRow, Transaction
 
-WAITING = frozenset({"submitted", "queued", "running", "resuming"})
-"""Statuses that ask for an answer."""
 ANSWERED_REMOTELY = frozenset({"finished", "failed"})
 
 INHERITED = (

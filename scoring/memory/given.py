@@ -49,10 +49,10 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
     value = plain(value, "embeddings")
     if isinstance(value, Mapping):
         keys = set(value)
-        if keys in ({"ids", "embeddings"}, {"id", "embedding"}, {"ids", "embedding"}, {"id", "embeddings"}):
-            ids, vectors = (value[key] for key in sorted(keys, reverse=True))
-            vectors = plain(vectors, "embeddings")
-            words = texts(np.ravel(np.asarray(plain(ids, "ids"))), "embeddings")
+        if (len(keys) == 2 and "ids" in keys) or keys in ({"id", "embedding"}, {"id", "embeddings"}):
+            name = "ids" if "ids" in keys else "id"
+            [vectors] = (plain(value[key], "embeddings") for key in keys - {name})
+            words = texts(np.ravel(np.asarray(plain(value[name], "ids"))), "embeddings")
             if not isinstance(vectors, Mapping) and len(words) != len(vectors):
                 raise WrongValue(
                     f"There are {len(words)} ids and {len(vectors)} embeddings.",

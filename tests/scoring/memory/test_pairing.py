@@ -141,6 +141,7 @@ FORMS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
         {"ids": IDS, "embeddings": x},
         dict(zip(IDS[SHUFFLED], y.iloc[SHUFFLED], strict=True)),
     ),
+    "ids and other names": lambda x, y: ({"x": x, "ids": IDS}, y.set_axis(IDS).iloc[SHUFFLED]),
     "columns": lambda x, y: (
         {"id": IDS, **{str(number): x[:, number] for number in range(6)}},
         {"ids": IDS[SHUFFLED], "labels": y.to_numpy()[SHUFFLED]},

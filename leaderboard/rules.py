@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from scoring import metrics
+from scoring.printable import count_of
 
 REPLICATES = 2000
 
@@ -127,6 +128,42 @@ class PhaseRules(BaseModel):
     def changed(self, other: PhaseRules) -> tuple[str, ...]:
         """Return the names of the rules that differ from another set of rules."""
         return tuple(name for name in type(self).model_fields if getattr(self, name) != getattr(other, name))
+
+
+def sentences(rules: PhaseRules) -> tuple[str, ...]:
+    """Say the rules, as plain text: what the page, README.md and the pages at EvalAI have in common.
+
+    The names of baselines are the organizers' text.
+    """
+    step, elsewhere = f"{rules.ladder_step or 0:g}", rules.eligible_if_scored_in
+    counts = {
+        Selection.LAST: "A team's last scored public submission counts.",
+        Selection.BEST: "A team's scored public submission with the highest mean Q counts.",
+        Selection.LADDER: "A team's first scored public submission counts. A later one counts instead only if its mean Q, before"
+        f" rounding, is more than {step} above the value shown for the one that counts (the Ladder). If it is not, the team is told so, and"
+        f" shown that value again. Values are rounded to multiples of {step}, which the sign ≈ says. The same rule compares a team's"
+        " submissions that are not public, but only with one another.",
+    }[rules.selection]
+    eligible = f" Teams without a score in the phase {elsewhere} are out of competition." if elsewhere else ""
+    names = " or ".join(f"“{name}”" for name in rules.baselines)
+    baselines = (
+        f"Baselines are submissions of the organizers whose method is called {names}; they"
+        if names
+        else "Baselines"
+    )
+    weigh = "affect ranks and weights." if rules.baselines_weigh else "do not affect ranks or weights."
+    ghost = (
+        f" Another task, of spread {rules.ghost_task:g} and without scores, shares the weights."
+        if rules.ghost_task
+        else ""
+    )
+    at_end = ("Values and ranks are shown only after the organizers have closed this phase.",)
+    return (
+        f"{counts}{eligible}",
+        *(at_end if rules.shown is Shown.AT_END else ()),
+        f"{baselines} {weigh}{ghost}",
+        f"Mean Q is shown with {count_of(rules.decimals, 'decimal place')}; intervals and groups come from {rules.replicates} resamplings.",
+    )
 
 
 def _stated(value: Any) -> PhaseRules:

@@ -10,7 +10,7 @@ from leaderboard.rendering.documents import PhaseDocument, WaitingEntry
 from leaderboard.rendering.names import distinct_names
 from leaderboard.rendering.rows import minute, public_rows, published_decisions
 from leaderboard.rendering.unlocked import unlocked
-from leaderboard.rules import Selection
+from leaderboard.rules import sentences
 from leaderboard.snapshot import PhaseSite, Site, Terms, WaitingTeam
 from scoring.printable import count_of
 
@@ -146,37 +146,25 @@ def _waiting(teams: tuple[WaitingTeam, ...]) -> tuple[WaitingEntry, ...]:
 
 
 def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
-    """Return the sentences that say how this phase's board is made; plain text, without names."""
-    rules = document.rules
-    counted = {
-        Selection.LAST: "A team's last scored public submission counts.",
-        Selection.BEST: "A team's scored public submission with the highest mean Q counts.",
-        Selection.LADDER: "A team's first scored public submission counts; a later one counts instead only if its mean Q is more than "
-        f"{rules.ladder_step or 0:g} above the value shown before (the Ladder)."
-        f" Values are rounded to multiples of {rules.ladder_step or 0:g}, which the sign ≈ says.",
-    }[rules.selection]
-    elsewhere = rules.eligible_if_scored_in
-    eligible = f" Teams without a score in the phase {elsewhere} are out of competition." if elsewhere else ""
+    """Return the sentences that say how this phase's board is made: plain text, with the organizers' names of baselines."""
     apart = (
         " Entries that affect no others are below them; the rank that they would have is in parentheses."
         if any(row.rank_if_competing for row in document.entries)
         else ""
     )
-    weigh = "affect ranks and weights" if rules.baselines_weigh else "do not affect ranks or weights"
     shown = (
         "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
         if document.tasks is not None
         else "The hidden tasks, their weights and the scores on them are published at the end, when the organizers reveal them."
     )
-    if document.waiting is not None:
-        shown = f"Values and ranks are shown when the organizers close this phase. {shown}"
     return (
         "The board is ordered by the dynamic rank, not by mean Q; the page also shows the ranks by mean Q.",
         (
             "On every hidden task, the entries are ranked by their quality score Q. The dynamic rank orders them by the weighted average"
-            f" of these ranks. A task weighs more if the entries differ more on it. Baselines {weigh}."
+            " of these ranks. A task weighs more if the entries differ more on it."
         ),
-        f"{counted} A submission is public if its author made it public when submitting.{eligible}{apart}",
+        *sentences(document.rules),
+        f"A submission is public if its author made it public when submitting.{apart}",
         (
             "A move is “own” if another submission of the team counts, and “passive” if something else caused it: the submissions of"
             " others, for example, change task ranks and weights. Entries cannot be told apart if the first of them does not beat any"

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from leaderboard import PhaseRules, StatedRules
 from leaderboard.ranking import counted, fingerprint
+from leaderboard.rules import sentences
 from tests.leaderboard.harness.phases import phase, steady
 
 OTHER: dict[str, dict[str, Any]] = {
@@ -29,8 +30,9 @@ STATED = PhaseRules().model_dump(mode="json")
 
 @pytest.mark.parametrize("name", PhaseRules.model_fields)
 def test_each_rule_counts_wherever_rules_are_compared(name: str) -> None:
-    """A change of any rule is named, stored and read back, and gives a board another fingerprint."""
+    """A change of any rule is named, told, stored and read back, and gives a board another fingerprint."""
     rules = PhaseRules(**OTHER[name])
+    assert sentences(rules) != sentences(PhaseRules())
     assert name in PhaseRules().changed(rules)
     assert TypeAdapter(StatedRules).validate_python(rules.model_dump(mode="json")) == rules
     entries = steady(1, 1, 10, 20), steady(2, 2, 30, 5)

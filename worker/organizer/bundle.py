@@ -17,10 +17,10 @@ from typing import Any
 
 import yaml
 
+from leaderboard.rules import sentences
 from scoring.documents import read_yaml
 from scoring.inputs.formats import SUFFIXES, listed
 from worker.challenge.configuration import Configuration, web_address
-from worker.challenge.sections import PhaseSection
 from worker.challenge.signing import fingerprint, read_signer
 from worker.fairness.disclosure import BASELINES, TOP
 from worker.organizer import shipped
@@ -35,10 +35,6 @@ DAYS_UNTIL_OPENING = 14
 UNLIMITED = 100_000  # EvalAI's own default
 PER_DAY, PER_MONTH = 10, 310  # in 2025: ten a day in the development phase …
 IN_ALL = 3  # … and three in total in the last phase
-WHICH_COUNTS = {
-    "last": "Your team's latest scored public submission counts.",
-    "best": "Your team's scored public submission with the highest mean Q counts.",
-}
 # In the pages' sources; packing replaces them with the fingerprint and with addresses or, if these are unknown, with words.
 LEADERBOARD, REPOSITORY, FINGERPRINT = (
     "ADDRESS-OF-THE-LEADERBOARD",
@@ -175,10 +171,9 @@ def bundle_phases(
                 or _evalai_time(opens + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
                 **limits,
                 "limits": limits_sentence(*limits.values()),
-                "counts": which_counts(phase),
+                "rules": sentences(phase.rules),
                 "decimals": phase.decimals,
                 "at_end": phase.shown == "at_end",
-                "eligible_if": phase.eligible_if_scored_in,
             }
         )
     return phases
@@ -198,19 +193,6 @@ def limits_sentence(per_day: int, per_month: int, total: int) -> str:
     }
     limits = " and ".join(limit for limit, needed in said.items() if needed)
     return f"Submissions of one team: at most {limits}." if limits else ""
-
-
-def which_counts(phase: PhaseSection) -> str:
-    """Say for the phase's page which submission of a team counts."""
-    if phase.selection == "ladder":
-        step = f"{phase.ladder_step:g}"
-        return (
-            "Your team's first scored public submission counts. A later one counts instead only if its mean Q, before rounding, is more"
-            f" than {step} above the value shown for the one that counts. If it is not, you are told so, and shown that value again."
-            f" Values are rounded to multiples of {step}."
-            " The same rule compares your submissions that are not public, but only with one another."
-        )
-    return WHICH_COUNTS[phase.selection]
 
 
 def pack(files: Mapping[str, bytes], configuration: Configuration) -> bytes:

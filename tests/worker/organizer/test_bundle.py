@@ -298,7 +298,10 @@ STALE: list[tuple[Callable[[dict[str, Any]], object], dict[str, str]]] = [
         lambda s: s["phases"]["dev"].update(selection="best"),
         {"phase_dev.html": "highest mean Q counts", "evaluation_details.html": "highest mean Q counts"},
     ),
-    (lambda s: s["phases"]["eval"].pop("eligible_if_scored_in"), {"phase_eval.html": "Eval phase"}),
+    (
+        lambda s: s["phases"]["eval"].pop("eligible_if_scored_in"),
+        {"phase_eval.html": "Eval phase", "evaluation_details.html": "Eval phase"},
+    ),
     (lambda s: s["fairness"].update(publish_files="top:2"), {"terms_and_conditions.html": "first 2 teams"}),
     (
         lambda s: s["fairness"].update(access="We have\nthe labels <b>"),
@@ -397,8 +400,8 @@ def test_phases_in_another_order_are_one_fault(challenge: Path) -> None:
 
 
 BOARD = "The leaderboard that counts is the one that the organizers publish"
-CLOSES = "Mean Q and ranks are shown when the organizers close this phase."
-LATEST = "Your team's latest scored public submission counts."
+CLOSES = "Values and ranks are shown only after the organizers have closed this phase."
+LATEST = "A team's last scored public submission counts."
 SENTENCES: list[tuple[dict[str, Any], str, dict[str, str]]] = [
     ({"selection": "last"}, "", {"phase_dev": LATEST, "evaluation_details": LATEST, "phase_eval": LATEST}),
     ({"selection": "best"}, "", {"phase_dev": "public submission with the highest mean Q counts."}),

@@ -30,6 +30,7 @@ from scoring.training_length import TrainingLength, training_length
 
 SEED = 42  # NeuCo-Bench's
 DOMINANT = 0.99  # a share of the variance
+GAP = 1e-6  # one column's variance as a share of another's
 FEWEST_OTHERS = (
     5  # samples outside the largest class; with fewer, a column could have the same classes by chance
 )
@@ -371,16 +372,19 @@ def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
     used = np.flatnonzero(embeddings.matrix.any(axis=0))
     scaling = "As in NeuCo-Bench, one mean and one standard deviation scale all values, so"
     squares = column_squares(embeddings.matrix, scale.mean)[used]
-    order = np.argsort(-squares, kind="stable")
+    means = embeddings.matrix.mean(axis=0, dtype=np.float64)[used] - scale.mean
+    within = squares - len(embeddings.matrix) * means**2  # around each column's own mean
+    order = np.argsort(-within, kind="stable")
     shares = np.cumsum(squares[order]) / max(squares.sum(), np.finfo(np.float64).tiny)
-    few = int(np.searchsorted(shares, DOMINANT)) + 1
-    if len(used) > 1 and few <= max(1, len(used) // 10):
+    gaps = np.flatnonzero(within[order[1:]] < GAP * within[order[:-1]]) + 1
+    far_apart = len(gaps) > 0 and gaps[0] <= len(used) // 2
+    few = int(gaps[0] if far_apart else np.searchsorted(shares, DOMINANT) + 1)
+    if len(used) > 1 and (far_apart or few <= max(1, len(used) // 10)):
         names = [embeddings.dimension(int(used[place])) for place in order[:few]]
         yield (
             f"{count_of(few, 'column')} of {len(used):,} {'holds' if few == 1 else 'hold'} {shares[few - 1]:.2%} of the variance of the"
             f" embeddings: {name_some(names, 3)}. {scaling} the others hardly count. Standardize each column before scoring."
         )
-    means = embeddings.matrix.mean(axis=0, dtype=np.float64)[used] - scale.mean
     if len(embeddings.matrix) * (means**2).sum() > DOMINANT * squares.sum():
         yield (
             f"The columns have means that are much farther apart than the values in a column. {scaling} differences between samples hardly"

@@ -145,6 +145,8 @@ def test_few_columns_with_nearly_all_the_variance_are_told() -> None:
         ridge(MATRIX * scale)
     with pytest.warns(UserWarning, match='column "emb_1"'):
         ridge(FRAME * scale)
+    with pytest.warns(UserWarning, match="2 columns of 4 hold 99.*: column 2, column 1"):
+        ridge(MATRIX * [1, 1e6, 2e6, 1])
     for shift in (np.array([1e4, 0, 0, 0]), np.arange(4) * 100):
         with pytest.warns(UserWarning, match="The columns have means that are much farther apart"):
             ridge(MATRIX + shift)

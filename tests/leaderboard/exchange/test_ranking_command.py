@@ -67,6 +67,21 @@ def test_baselines_and_ghost_task() -> None:
     }
 
 
+@pytest.mark.parametrize("weigh", [True, False])
+def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
+    """Neither a rank nor what becomes of it with other tasks, also where a baseline is somewhere among the lines."""
+    table = read_table((DATA / "neuco_bench_table4_r2.csv").read_text()).scores
+
+    def document(lines: list[int]) -> dict[str, object]:
+        shuffled = table.iloc[lines]
+        return table_document(
+            shuffled, rank_table(shuffled, baselines=table.index[2:4].tolist(), baselines_weigh=weigh)
+        )
+
+    given = list(range(len(table)))
+    assert document(given) == document(given[::-1]) == document(given[3:] + given[:3])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

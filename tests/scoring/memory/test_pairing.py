@@ -110,6 +110,8 @@ def test_ids_are_compared_as_text() -> None:
     repeated = Rows(count=3, ids=("a", "b", "a"))
     with pytest.raises(ValueError, match="1 id more than once: a"):
         pair(repeated, Rows(count=2, ids=("a", "b")), "height")
+    with pytest.raises(ValueError, match="1 id more than once: a"):
+        pair(repeated, repeated, "height")
     with pytest.raises(ValueError, match="upper and lower case differ"):
         pair(Rows(count=2, ids=("a", "b")), Rows(count=2, ids=("A", "B")), "height")
 

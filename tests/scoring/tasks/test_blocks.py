@@ -31,6 +31,12 @@ def test_places_of_a_block_are_near(places: list[tuple[float, float]], km: float
         assert first != second or kilometers(one, other) <= 2.5 * km
 
 
+def test_a_block_is_a_rectangle() -> None:
+    """A whole band is cut at the same longitudes, so places one above the other are not parted far from where the cutting begins."""
+    east = np.linspace(-180, 179.9, 50)
+    assert blocks([45.02] * 50, east, 50) == blocks([45.2] * 50, east, 50)
+
+
 def test_a_grid_becomes_blocks_and_both_notations_of_longitude_agree() -> None:
     """At the equator, a degree is 111 km."""
     assert len(set(blocks([0.1, 0.1, 0.3, 5.0], [10.01, 10.02, 10.03, 10.0], 50))) == 2

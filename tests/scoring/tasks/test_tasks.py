@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
-from scoring.protocol import ids_hash
-from scoring.tasks import TaskType, load_tasks
+from scoring.protocol import Recipe, ids_hash
+from scoring.randomness import Splitter, group_numbers
+from scoring.tasks import TaskType, check_sizes, load_tasks
 
 PUBLIC = tuple(f"p{number:03d}" for number in range(60))
 ROWS = [(name, str(number % 7)) for number, name in enumerate(PUBLIC[:30])]
@@ -127,6 +128,22 @@ def test_other_groups_of_the_same_samples_are_refused(tmp_path: Path) -> None:
         assert f"first on line {line} of {tmp_path}/b__cls.csv" in refused.value.sentence
         assert "a__regr.csv" in refused.value.sentence
         assert "tile" not in refused.value.message
+
+
+@given(
+    st.lists(st.sampled_from([1, 2, 4, 6, 7]), min_size=5, max_size=8).filter(lambda sizes: sum(sizes) >= 20)
+)
+@example([1, 4, 4, 4, 4, 4, 4, 5])
+def test_a_single_sample_is_never_a_test_part(sizes: list[int]) -> None:
+    """Its score would be undefined in every such fold. Groups are refused exactly if one of many splits has such a test part."""
+    groups = [str(group) for group, size in enumerate(sizes) for _ in range(size)]
+    splits = Splitter(len(groups), Recipe.test_size, group_numbers(groups)).splits(1, 300)
+    is_refused = False
+    try:
+        check_sizes(groups, "labels.csv")
+    except OrganizerError as error:
+        is_refused = error.code == "tasks.single_sample"
+    assert is_refused == any(split.tested == 1 for split in splits)
 
 
 def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:

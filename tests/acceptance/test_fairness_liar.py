@@ -317,6 +317,15 @@ EARLIER = {
         _document(lambda document: document["entries"][0].update(q_mean=99.0)),
         "differs from the history in row 1",
     ),
+    **{
+        f"another {field}": (
+            _document(
+                lambda document, field=field, value=value: document["entries"][0].update({field: value})
+            ),
+            "differs from the history in row 1",
+        )
+        for field, value in (("submission", 77), ("submissions", 77), ("eligible", False))
+    },
     "another number": (_document(lambda document: document.update(sequence=77)), "is not in the history"),
     "no number": (_document(lambda document: document.update(sequence=0)), "no place in the history"),
     "other rules": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,23 @@ def test_tasks_with_other_labels_are_reported_as_unpaired(
     output = capsys.readouterr().out
     assert "B and A were not compared fold by fold in wood" in output
     assert "Left out, because some run has no score: height." in output
+
+
+def test_folds_with_the_same_test_part_are_not_counted_as_several(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With few groups, `score` writes which folds tested the same samples. If all did, nothing is known of other splits."""
+    folders = []
+    for name in ("ours", "theirs"):
+        folders.append(str(tmp_path / name))
+        copytree(next((runs / "labels").glob(f"{name}_*")), tmp_path / name)
+        for path in (tmp_path / name).glob("*/*_result.json"):
+            result = json.loads(path.read_text())
+            path.write_text(json.dumps({**result, "test_parts": [0] * len(result["q_t"])}))
+    assert guarded(["compare", *folders, "--json"]) == 0
+    [difference] = json.loads(capsys.readouterr().out)["differences"]
+    intervals = [score["interval"] for score in (difference["overall"], *difference["tasks"].values())]
+    assert intervals == [None] * 3
 
 
 def test_runs_that_cannot_be_compared_are_refused(

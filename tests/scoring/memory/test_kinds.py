@@ -81,6 +81,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "other objects": ([object()] * ROWS, TypeError, "of the type object"),
     "fractions": ([Fraction(value) for value in VALUES], TypeError, "of the type Fraction"),
     "ids": ([f"p_{number}" for number in range(ROWS)], ValueError, "60 classes for 60 samples.*they are ids"),
+    "ids of pairs": ([f"p_{number // 2}" for number in range(ROWS)], ValueError, "30 classes for 60 samples"),
     "numbers as texts": ([str(value) for value in VALUES], ValueError, r"labels\.astype\(float\)"),
     "an empty text": (np.array(["", "a", "b"])[THREE], ValueError, "empty texts.*by None"),
     "one text": (["a"] * ROWS, ValueError, "All labels of the task land are 'a'"),

@@ -131,10 +131,11 @@ def test_who_sent_a_submission_is_decided_once(harness: Harness, worker: StepWor
     assert set(before) == {"guest", BASELINE}
     author = harness.evalai.world.users[harness.evalai.submission(guest)["created_by"]].name
     harness.evalai.change_hosts("host", author)
-    late = harness.submit("guest", embeddings(3))
+    late, again = harness.submit("guest", embeddings(3)), harness.evalai.rerun(trial)
     worker.drive()
     assert rows(harness) == before
     assert worker.row(late).own
+    assert worker.row(again).own
     text = worker.alert("evalai.hosts_changed")
     assert "'cohost' left" in text
     assert f"{trial}, {baseline}" in text

@@ -177,7 +177,8 @@ def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...]) -> str:
 def append_board(history: list[Board], board: Board) -> None:
     """Append a board to the history, sharing what did not change, to save memory.
 
-    Equal rows of consecutive boards are stored once. Figures, which are the larger part of a board, are kept only for the last board.
+    Equal rows of consecutive boards are stored once, and so are equal names, times and numbers of a row that moved. Figures, which are the
+    larger part of a board, are kept only for the last board.
     """
     if history:
         rows = {standing.key: standing for standing in history[-1].standings}
@@ -186,10 +187,21 @@ def append_board(history: list[Board], board: Board) -> None:
         board = replace(
             board,
             standings=tuple(
-                old if old == new else new for old, new in zip(same, board.standings, strict=True)
+                new if old is None else _sharing(old, new)
+                for old, new in zip(same, board.standings, strict=True)
             ),
         )
     history.append(board)
+
+
+def _sharing(old: Standing, new: Standing) -> Standing:
+    """Return a row, made of the objects of the one before where they are equal."""
+    if old == new:
+        return old
+    names = ("team_key", "team", "submission", "q_mean", "last_submitted_at", "method")
+    return replace(
+        new, **{name: getattr(old, name) for name in names if getattr(old, name) == getattr(new, name)}
+    )
 
 
 def to_json(board: Board) -> str:

@@ -7,6 +7,7 @@ entry can be shown to exist without showing whose it is. All salts follow from o
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -59,7 +60,25 @@ def _folds(value: object) -> array[float]:
 Folds = Annotated[Any, PlainValidator(_folds), PlainSerializer(lambda folds: folds_to_json(tuple(folds)))]
 
 
-class ClosedEvent(Document):
+class _Kept(Document):
+    """A part of the register. The daemon keeps a hundred thousand, so what pydantic and JSON repeat in each is shared.
+
+    All fields are always set, and most texts are hashes and names that come again.
+    """
+
+    def model_post_init(self, _: object) -> None:
+        """Share the names of the fields that are set, and the texts."""
+        shared = _FIELDS.setdefault(type(self), self.__pydantic_fields_set__)
+        object.__setattr__(self, "__pydantic_fields_set__", shared)
+        for name, value in self.__dict__.items():
+            if type(value) is str:
+                self.__dict__[name] = sys.intern(value)
+
+
+_FIELDS: dict[type, set[str]] = {}
+
+
+class ClosedEvent(_Kept):
     """An event of a private entry, of which only the existence is shown."""
 
     kind: Literal["submission", "score"]
@@ -77,7 +96,7 @@ class QualifyingEvent(ClosedEvent):
     removed: str | None
 
 
-class SubmissionFacts(Document):
+class SubmissionFacts(_Kept):
     """What decides, besides its scores, whether and how a submission is on a board: what was seen first, and what was decided since."""
 
     submission: Number
@@ -105,7 +124,7 @@ class SubmissionEvent(SubmissionFacts, ClosedEvent):
     reason: str
 
 
-class Cell(Document):
+class Cell(_Kept):
     """The scores of a submission on one task: K fold scores, NaN for a failed fold; if test parts repeat, the number of each fold's one."""
 
     version: Hash

@@ -16,8 +16,10 @@ from urllib.parse import unquote, urlsplit
 
 from scoring.documents import is_loopback
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.printable import printable
 
 ROOM_BYTES = 100_000  # with less free space, even the push of a small board may fail
+SHOWN = 300  # characters of what a server says
 _CHARACTERS = re.compile(r"(?!-)[^\x00-\x1f\x7f]+")
 ABANDONED_S = 30.0  # git itself holds the lock of a branch for milliseconds
 
@@ -153,6 +155,7 @@ _PUSH_REFUSED = re.compile(
     r"hook declined|protected branch|GH00\d|GH013|denyCurrentBranch|branch is currently checked out|prohibited|not allowed",
     re.I,
 )
+_TOLD = re.compile(r"^remote: +(?:error: +)?(.*\S)\s*$", re.MULTILINE)  # what the server says about a push
 _MOVED = re.compile(
     r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value|reference already exists",
     re.I,
@@ -183,9 +186,11 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
     """Return the error for git's message when ``git <verb>`` failed with a remote."""
     if verb == "push":
         if _PUSH_REFUSED.search(message):
+            told = printable("; ".join(_TOLD.findall(message)))[:SHOWN].rstrip(".") or "it gives no reason"
             return OrganizerError(
-                "The leaderboard's repository refused the push: a rule or hook protects the branch.",
-                hint="Allow the account of the token or key to push to leaderboard.branch, or set another branch.",
+                f"The leaderboard's repository refused the push: {told}.",
+                hint="Do what it says. If it protects the branch, allow the account of the token or key to push to leaderboard.branch, or"
+                " set another branch.",
                 code="leaderboard.push_refused",
             )
         if _MOVED.search(message):

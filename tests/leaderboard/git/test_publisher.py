@@ -390,9 +390,12 @@ def test_a_full_disk_of_the_repository_is_named(tmp_path: Path, mount: Callable[
 
 
 def test_a_push_that_a_hook_declines_is_an_organizer_error(board: Board) -> None:
-    """A protected branch is an organizer error, which only a real push finds."""
-    board.hook("pre-receive", "echo GH006: Protected branch update failed >&2\nexit 1\n")
-    board.fails(board.publisher(), "leaderboard.push_refused", OrganizerError, push_only=True)
+    """Only a real push finds it. The error says what the server says, because a hook may protect a branch, or refuse a large file."""
+    for said in ("GH006: Protected branch update failed", "File board is 101.00 MB; the limit is 100.00 MB"):
+        board.hook("pre-receive", f"echo 'error: {said}.\033[2J' >&2\nexit 1\n")
+        error = board.fails(board.publisher(), "leaderboard.push_refused", OrganizerError, push_only=True)
+        assert f"refused the push: {said}" in error.sentence
+        assert error.sentence.isprintable()
 
 
 def test_a_silent_server_times_out(board: Board) -> None:

@@ -51,6 +51,13 @@ def test_only_submissions_that_beat_the_earlier_value_count(harness: Harness, wo
     assert f"| ≈ {high:.3f} |" in harness.published("README.md")
     rows = {row["team"]: (row["submission"], row["q_mean"], row["submissions"]) for row in harness.boards()}
     assert rows == {"A": (good, high, 4), "B": (other, answer(harness, other)[0], 1)}
+    listed = json.loads(harness.command("submissions", "--json").stdout)["submissions"]
+    assert {row["number"]: (row["place"], row["why"]) for row in listed} == {
+        **dict.fromkeys((good, other), ("counts", "")),
+        **dict.fromkeys((first, again), ("replaced", "")),
+        near: ("not counted", "the Ladder"),
+        hidden: ("not counted", "private"),
+    }
     # Ranks follow from values that are not rounded.
     assert [worker.row(pk).q_mean % STEP > 0 for pk in (good, near)] == [True, True]
 

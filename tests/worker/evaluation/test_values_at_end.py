@@ -49,6 +49,9 @@ def test_values_are_withheld_until_the_phase_is_closed(harness: Harness, worker:
     late = harness.submit("D", embeddings(3))
     worker.drive()
     assert set(rows) == {row["submission"] for row in harness.boards()}
+    listed = json.loads(harness.command("submissions", "--json").stdout)["submissions"]
+    places = {row["number"]: (row["place"], row["why"]) for row in listed}
+    assert places == dict.fromkeys(rows, ("counts", "")) | {late: ("not counted", "after the close")}
     document = withheld(harness, late, "was closed before")
     receipts.append(document["receipt"])
     assert (document["counts"], receipts[-1]["counts"]) == (False, False)

@@ -36,3 +36,17 @@ def test_only_changes_are_registered_and_pushed(harness: Harness, worker: StepWo
         about = [event.fields for event in tx.events() if event.fields.get("submission") == pk]
     assert len({fields["entry"] for fields in about}) == 1
     assert [fields["removed"] for fields in about if fields["kind"] == events.SUBMISSION][-1] == "a test"
+
+
+def test_a_reason_belongs_to_its_decision_alone(harness: Harness, worker: StepWorker) -> None:
+    """What the worker has just read, such as another name of a team, and has not registered yet, does not get it."""
+    renamed, other = harness.submit("A", embeddings(1)), harness.submit("B", embeddings(2))
+    worker.drive()
+    with worker.store.write() as tx:
+        tx.name_team(worker.row(renamed).team_key or 0, "C")
+    harness.decide("challenge", "disqualify", str(other), "--reason", "a test")
+    with worker.store.read() as tx:
+        changed = [event.fields for event in tx.events(kind=events.SUBMISSION) if event.fields["reason"]]
+        names = [event.fields["team"] for event in tx.events(kind=events.SUBMISSION)]
+    assert [(fields["submission"], fields["reason"]) for fields in changed] == [(other, "a test")]
+    assert "C" in names

@@ -376,3 +376,4 @@ def test_another_deadline_before_is_told(story: Story, tmp_path: Path) -> None:
     assert [verdict for verdict in all_verdicts if verdict.status is Status.CONTRADICTED] == []
     told = [verdict.sentence for verdict in all_verdicts if verdict.check == "earlier"]
     assert any("ends_at from 2024-01-01" in sentence for sentence in told)
+    assert any("ends_at from 2024-01-09" in sentence for sentence in told)  # it was lifted

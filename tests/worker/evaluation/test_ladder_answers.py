@@ -93,3 +93,8 @@ def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: Ste
     worker.drive()
     assert answer(harness, near)[1]
     assert [row["submission"] for row in harness.boards()] == [near]
+    harness.decide("board", "close", "--phase", "dev", "--now", "--yes")
+    harness.decide("challenge", "disqualify", str(good), "--undo", "--reason", "too late")
+    worker.drive()
+    assert answer(harness, near)[1]  # the board is closed, and so are its answers
+    assert [row["submission"] for row in harness.boards()] == [near]

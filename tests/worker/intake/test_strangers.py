@@ -186,3 +186,23 @@ def test_a_replaced_answer_is_told_and_sent_again(harness: Harness, worker: Step
     assert harness.stdout(pk) == answer
     worker.advance(3600)
     assert worker.alerts() == set()
+
+
+def test_a_retry_lets_an_answer_be_sent_again_as_often_as_at_first(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """A submission that is reset gets its answer again once; then it is told, until the organizers want it sent."""
+    pk = harness.submit("Rival", embeddings(1, noise=1.0))
+    worker.drive()
+
+    def reset() -> tuple[str, set[str]]:
+        harness.evalai.edit(pk, status="submitted")
+        worker.advance(3600)
+        return harness.status(pk), worker.alerts()
+
+    for _ in range(2):
+        assert reset() == ("finished", set())
+        assert reset() == ("submitted", {"submission.set_back"})
+        assert harness.command("challenge", "retry", str(pk)).returncode == 0
+        worker.drive()
+        assert (harness.status(pk), worker.alerts()) == ("finished", set())

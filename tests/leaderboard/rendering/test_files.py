@@ -280,6 +280,21 @@ def test_decisions_are_told_with_their_effect_and_move_entries() -> None:
     assert f"Newly counted: a submission of “C”; {causes}" in page
 
 
+def test_the_page_tells_what_has_counted_and_who_moved() -> None:
+    """The newest submission comes first, a baseline has no rank, and of many moves twelve are told, with the number of the others."""
+    facts = [{"team_key": rank, "baseline": rank == 2} for rank in range(1, 16)]
+    first = [standing(rank, f"T{rank}", **its) for rank, its in enumerate(facts, 1)]
+    moved = [
+        replace(row, submission=row.submission + 1000, move=1, move_kind=MoveKind.PASSIVE) for row in first
+    ]
+    phase = phase_site(board(first, sequence=1), board(moved, sequence=2))
+    page = " ".join(render(Site(title="T", phases=(phase,)), readme=None)["index.html"].decode().split())
+    told = dict(re.findall(r'<details class="past"><summary><bdi>(T\d+)</bdi>.*?<ol>(.*?)</ol>', page))
+    times = re.findall(r"<time>2026-03-02 (\d+)", told["T1"])
+    assert (times, told["T1"].count("rank 1<"), told["T2"].count("rank")) == (["11", "10"], 2, 0)
+    assert "<li>and 3 more</li>" in page
+
+
 def test_history_is_only_appended_to() -> None:
     """A new board adds a line; existing bytes stay, even if a person wrote them."""
     site, grown = moving_site(6), moving_site(7)

@@ -10,7 +10,7 @@ from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.sandbox import ManualClock
 
-BASELINE = "Baseline random embeddings"
+BASELINE, OTHER = "Baseline random embeddings", "Baseline mean embeddings"
 
 
 def rows(harness: Harness) -> dict[str, int | None]:
@@ -66,6 +66,25 @@ def test_a_baseline_has_its_name_on_every_board(harness: Harness, worker: StepWo
     worker.drive()
     assert rows(harness) == {BASELINE: None}
     assert "Host_1_Team" not in {team for line in history(harness) for team in line}
+
+
+def test_a_baseline_is_a_decision_only_after_the_first_ranked_entry(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """Before that, no rank depends on it, however many there are."""
+    for number, (team, method) in enumerate(
+        (("host", BASELINE), ("host", OTHER), ("A", ""), ("host", OTHER))
+    ):
+        pk = harness.submit(team, embeddings(number), method_name=method)
+        worker.drive()
+    harness.decide("challenge", "reveal", "--phase", "dev", "--open")
+    [said] = [
+        verdict.sentence
+        for verdict in harness.verdicts()
+        if verdict.check == "decisions" and "came as a baseline" in verdict.sentence
+    ]
+    assert said.count("came as a baseline") == 1
+    assert f"submission {pk} of " in said
 
 
 def test_new_submissions_are_looked_up_together_and_once(harness: Harness, worker: StepWorker) -> None:

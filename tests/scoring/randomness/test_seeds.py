@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import ShuffleSplit
 
+from scoring import randomness
 from scoring.protocol import ids_hash
 from scoring.randomness import (
     Splitter,
@@ -96,3 +97,10 @@ def test_no_group_is_in_both_parts(sizes: list[int], seed: int, test_size: float
     for name in set(names) - set(names[split.test]):
         more = split.tested + np.count_nonzero(names == name)
         assert abs(more - wanted) >= abs(split.tested - wanted)
+
+
+def test_folds_that_test_the_same_rows_get_the_same_number() -> None:
+    """In whatever order they were drawn; nothing is said where all folds test other rows."""
+    tests = [np.array(rows, np.int32) for rows in ([7, 3], [1, 2], [3, 7], [2, 1], [3, 1])]
+    assert randomness.test_parts(tests) == (0, 1, 0, 1, 2)
+    assert randomness.test_parts(tests[:2]) == ()

@@ -96,9 +96,9 @@ def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPL
     ):
         raise ValueError("a comparison needs at least one task, and a finite score of each run in every task")
     pairs = [_row_sets(task) for task in tasks]
-    groups: dict[tuple[tuple[str, str], bool], list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for place, task in enumerate(tasks):
-        groups.setdefault((task.splits, task.paired), []).append(place)
+        groups.setdefault((task.splits, task.paired, task.test_parts), []).append(place)
     differences: dict[int, Difference] = {}
     observed, drawn = np.zeros((2, 1)), np.zeros((2, replicates))
     for members in groups.values():

@@ -1,8 +1,8 @@
 """Earlier versions: what the challenge signed before follows too, so that nothing can be shown for weeks and put right at the end.
 
-Bytes are compared for the newest commit only. Of every earlier version of a phase's JSON, the rows are those of its board in the history,
-and the rules are those that were registered then; every id list is one that was committed to. HTML, README and figures of earlier commits
-are taken on trust.
+Bytes are compared for the newest commit only. Of every earlier version of a phase's JSON, the rows have the names, values, ranks and moves
+of its board in the history, and the rules are those that were registered then; every id list is one that was committed to. All else in
+earlier commits (HTML, README, figures, groups, reasons for moves) is taken on trust.
 """
 
 from __future__ import annotations

@@ -145,14 +145,3 @@ def test_a_comparison_without_tasks_or_scores_is_refused(tasks: list[TaskPair]) 
     """There is no task, or a run has no finite score on one."""
     with pytest.raises(ValueError, match="at least one task"):
         compare(tasks, epsilon=EPSILON)
-
-
-def test_files_that_disagree_about_the_splits_are_compared_apart() -> None:
-    """Somebody may have edited a result file: tasks that name the same splits may then have other test parts."""
-    random = np.random.default_rng(3)
-    one, other = (pair(scores(random), scores(random)) for _ in range(2))
-    parts = tuple(range(FOLDS // 2)) * 2
-    edited = replace(other, test_parts=(parts, parts))
-    together = compare([one, edited], epsilon=EPSILON, replicates=200)
-    assert together.tasks[0] == compare([one], epsilon=EPSILON, replicates=200).tasks[0]
-    assert together.tasks[1] == compare([edited], epsilon=EPSILON, replicates=200).tasks[0]

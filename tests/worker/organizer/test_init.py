@@ -60,7 +60,7 @@ def test_init_makes_a_challenge_that_loads(tmp_path: Path) -> None:
     (schema,) = re.findall(r"\$schema=(\S+)$", text, re.MULTILINE)
     written = json.loads((folder / schema).read_text(encoding="utf-8"))
     assert written == Configuration.model_json_schema()
-    assert "required" not in written["$defs"]["Phase"]
+    assert "required" not in written["$defs"]["PhaseSection"]
     dev, last = configuration.phases.values()
     assert NOW < dev.opens < last.opens
     assert (dev.selection, dev.ladder_step, dev.shown) == ("ladder", 0.5, "at_once")

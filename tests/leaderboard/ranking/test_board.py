@@ -246,5 +246,5 @@ def test_awards_go_to_teams_in_competition() -> None:
     shared = first_board(phase(steady(1, 1, 10), steady(2, 2, 10)))
     assert "Team 1 (rank 1, mean Q 10.000) and Team 2 (rank 1, mean Q 10.000), shared." in announced(shared)
     different = announced(first_board(phase(steady(1, 1, 30, 0), steady(2, 2, 29, 10), steady(3, 3, 0, 1))))
-    assert "dynamic rank: Team 1 (rank 1, mean Q 15.000)." in different
-    assert "mean Q: Team 2 (rank 2, mean Q 19.500)." in different
+    assert "First by dynamic rank: Team 1 (rank 1, mean Q 15.000)." in different
+    assert "First by mean Q: Team 2 (rank 2, mean Q 19.500)." in different

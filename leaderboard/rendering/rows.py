@@ -198,9 +198,9 @@ def public_rows(
         methods: Submission pk to method.
         decisions: What was decided, for the reasons of moves.
     """
-    names = team_names(board)
-    rows = []
-    for row, standing in zip(board_rows(board, rounding), board.standings, strict=True):
+    rows, pairs = [], list(zip(board_rows(board, rounding), board.standings, strict=True))
+    names = {standing.key: row["team"] for row, standing in pairs}
+    for row, standing in pairs:
         method = shown_method((methods or {}).get(standing.submission, NO_METHOD), known_as=row["team"])
         rows.append(
             Row(

@@ -114,7 +114,9 @@ def sniff(file: BinaryIO, faults: Faults) -> Format:
     if not head:
         raise faults.fatal("file.empty")
     fitting = [each for each in FORMATS if head.startswith(each.magic)]
-    return next(each for each in reversed(fitting) if first_member(file).endswith(each.member))
+    return next(
+        each for each in reversed(fitting) if not each.member or first_member(file).endswith(each.member)
+    )
 
 
 def first_member(file: BinaryIO) -> str:

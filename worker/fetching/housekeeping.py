@@ -42,10 +42,11 @@ def _promised(tx: Transaction, rows: Iterable[SubmissionRow]) -> set[str | None]
     """Return the files of unrevealed phases whose contents are promised by the terms, or may be later."""
     entries, revealed = commitments.public(tx), tx.revealed()
     rules = {phase: disclosure.rule_of(entries, phase) for phase in tx.phases() if phase not in revealed}
+    scored = COUNTED | {State.SCORED}
     return {
         row.file_hash
         for row in rows
-        if row.state in COUNTED | {State.SCORED}
+        if row.state in scored
         and row.phase in rules
         and disclosure.may_be_due(
             rules[row.phase],

@@ -1,4 +1,4 @@
-"""Every commit matters: one that is dropped, repeated, moved, merged, cut off, dated again or signed by another key."""
+"""Every commit matters: one that is dropped, repeated, moved, merged, made a root, dated again or signed by another key."""
 
 from __future__ import annotations
 
@@ -61,17 +61,13 @@ def commits_of(clone: Git) -> list[Commit]:
 
 
 def write(clone: Git, commits: Sequence[Commit]) -> None:
-    """Write commits one after the other, and go to the last one."""
+    """Write commits one after the other, of which the last one is then the newest."""
     before = None
     for commit in commits:
         content = commit.content(before)
         if commit.key is not None:
             content = with_signature(content, commit.key.sign_commit(content))
-        place = clone.folder.parent / "commit"
-        place.write_bytes(content)
-        before = clone.git("hash-object", "-t", "commit", "-w", str(place))
-    assert before is not None
-    clone.git("update-ref", "HEAD", before)
+        before = clone.write(content)
 
 
 def dated(commit: Commit, days: int) -> Commit:
@@ -112,7 +108,7 @@ LACKING = ("dropped", "not signed", "signed by another key")
 
 @pytest.fixture
 def clone(ended: Fair, tmp_path: Path) -> Git:
-    """A fresh clone, whose commits are written again."""
+    """A fresh clone of the challenge at its end, in which somebody commits."""
     return Git(tmp_path / "clone", ended.signer, clone_of=ended.board)
 
 

@@ -95,10 +95,7 @@ def test_command_is_told_which_key_it_is(fair: Fair, clone: Git, tmp_path: Path)
 def odd_commit(clone: Git, *headers: str, message: str = "odd") -> None:
     """Commit the same tree with these headers."""
     lines = [f"tree {clone.git('rev-parse', 'HEAD^{tree}')}", f"parent {clone.git('rev-parse', 'HEAD')}"]
-    written = clone.folder.parent / "commit"
-    written.write_bytes(os.fsencode("\n".join([*lines, *headers, "", message])))
-    name = clone.git("hash-object", "-t", "commit", "-w", "--literally", str(written))
-    clone.git("update-ref", "HEAD", name)
+    clone.write(os.fsencode("\n".join([*lines, *headers, "", message])))
 
 
 def dates(clone: Git) -> None:

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from tests.acceptance.fair_challenge import (
     with_reveal,
 )
 from tests.acceptance.liar import Git
+from tests.acceptance.test_fairness_commits import clone
 from tests.worker.harness.commits import sign_head
 from worker.challenge import signing
 from worker.challenge.signing import Signer
@@ -38,6 +38,7 @@ from worker.verify.commits import HISTORY, is_own
 from worker.verify.public import PublicRepository, read_folder
 from worker.verify.recompute import published_verdicts
 
+__all__ = ["clone"]
 pytestmark = pytest.mark.xdist_group("fairness")
 
 FILES = "reveal/files.json"
@@ -297,12 +298,6 @@ def test_a_board_that_the_reveal_does_not_open_is_found(fair: Fair) -> None:
     """Every push opens what is new, so there is no board from after the reveal."""
     repository = changed(read_folder(fair.public), REVEAL, to("boards", value=lambda boards: boards[:-1]))
     assert "dev: boards" in lies(repository)
-
-
-@pytest.fixture
-def clone(ended: Fair, tmp_path: Path) -> Git:
-    """A fresh clone, in which the organizers commit."""
-    return Git(tmp_path / "clone", ended.signer, clone_of=ended.board)
 
 
 def test_an_earlier_version_of_a_file_and_one_of_another_phase_are_found(ended: Fair, clone: Git) -> None:

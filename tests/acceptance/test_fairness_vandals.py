@@ -86,10 +86,7 @@ def merge_a_branch(clone: Git) -> None:
 def commit_oddities(clone: Git) -> None:
     """Commit without an author or a date, then a path that is no text, and add a branch called HEAD."""
     tree, parent = clone.git("rev-parse", "HEAD^{tree}", "HEAD").split()
-    undated = clone.folder.parent / "undated"
-    undated.write_text(f"tree {tree}\nparent {parent}\n\nlater\n")
-    name = clone.git("hash-object", "-t", "commit", "-w", "--literally", str(undated))
-    clone.git("update-ref", "HEAD", name)
+    name = clone.write(f"tree {tree}\nparent {parent}\n\nlater\n".encode())
     folder = Path(os.fsdecode(os.fsencode(clone.folder) + b"/reveal/\xff"))
     folder.mkdir()
     (folder / "reveal.json").write_bytes(b"{}")

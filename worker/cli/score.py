@@ -41,7 +41,7 @@ def score(
         Path | None,
         typer.Option(
             "--submission_file",
-            help=f"Embeddings as {listed()}; a folder of `*.parquet` is one table in parts.",
+            help=f"Embeddings as {listed(details=True)}; a folder of `*.parquet` is one table in parts.",
             show_default=False,
         ),
     ] = None,

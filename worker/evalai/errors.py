@@ -47,7 +47,7 @@ TOKEN_FAULTS: Mapping[str, tuple[str, str]] = {
         "Copy the token that the EvalAI profile page shows, and check that it belongs to evalai.server.",
     ),
 }
-"""What is wrong with a token and how to end it, by the words that EvalAI uses for it."""
+"""What is wrong with a token, and the hint, by the words that EvalAI uses for it."""
 
 
 class Unreachable(InfrastructureError):

@@ -83,7 +83,7 @@ class DeleteMessage(Call[None]):
         resource.delete_message(self._pending.receipt or "")
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
-        """Settle the row of the outbox."""
+        """Close the row of the outbox."""
         tx.note_pending(self._pending.id, done_at=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:

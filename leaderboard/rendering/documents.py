@@ -42,8 +42,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 WebAddress = Annotated[str, Field(pattern=r"^([Hh][Tt][Tt][Pp][Ss]?://.*)?$")]
 
 
-class BoardRow(Document):
-    """A row of a board, without the groups, which come from random replicates."""
+class _Placed(Document):
+    """Where an entry stands."""
 
     position: Positive
     """Line on the board."""
@@ -51,14 +51,15 @@ class BoardRow(Document):
     """Official dynamic rank; ties share the better rank. Null for baselines and entries out of competition, which have only a position."""
     rank_by_mean: Positive | None
     """Rank by mean Q; null where rank is null."""
+
+
+class _Shown(Document):
+    """What a board shows of an entry besides its place."""
+
     team: Annotated[str, Field(min_length=1)]
     """Team name as shown: one line, no invisible characters, shortened."""
     q_mean: float
     """Mean Q as shown: rounded to rules.decimals and, with rules.ladder_step, to a multiple of that step."""
-    move: int
-    """Places moved with the last change of the board; positive is up."""
-    move_kind: MoveKind
-    """`own` if another submission of the team counts, `passive` if something else caused the move."""
     baseline: bool
     eligible: bool
     """False: shown out of competition."""
@@ -68,16 +69,20 @@ class BoardRow(Document):
     """The team's scored public submissions."""
 
 
-class HistoryRow(BoardRow):
-    """A row that is new or has changed on a board."""
+class HistoryRow(_Shown):
+    """A row that is new on a board, or shows something else than on the board before."""
 
     row: Positive
     """Number of the row: it stays the same in the whole history of the phase, also if the team gets another name."""
 
 
-class EntryRow(BoardRow):
+class EntryRow(_Shown, _Placed):
     """A row of the newest board."""
 
+    move: int
+    """Places moved with the last change of the board; positive is up."""
+    move_kind: MoveKind
+    """`own` if another submission of the team counts, `passive` if something else caused the move."""
     rank_if_competing: Positive | None
     """Rank that an entry below the others would have, such as a team out of competition, which affects no others. Null for the others."""
     group: Number
@@ -245,9 +250,17 @@ class HistoryLine(Document):
     ladder_step: float | None
     """Mean Q is shown as a multiple of this step; null if it is not."""
     changed: tuple[HistoryRow, ...]
-    """The rows that are new or differ from the board before."""
-    left: tuple[str, ...]
-    """The teams that are no longer on the board."""
+    """The rows that are new or show something else than on the board before, besides their places."""
+    order: tuple[Positive, ...]
+    """The numbers of all rows, from the top of the board to its end; the next three lists have this order too."""
+    rank: tuple[Positive | None, ...]
+    """Official dynamic ranks; null for baselines and entries out of competition."""
+    rank_by_mean: tuple[Positive | None, ...]
+    """Ranks by mean Q."""
+    move: tuple[int, ...]
+    """Places moved since the board before; positive is up."""
+    own: tuple[Positive, ...]
+    """The numbers of the rows that moved because another submission of the team counts."""
 
     def to_bytes(self) -> bytes:
         """Write it, without a line end."""

@@ -1,10 +1,8 @@
 """What earlier boards tell: a line for each in ``leaderboard/history.jsonl``, and the page's updates with the rows that moved.
 
-A line has the rows that changed since the previous board (on the first board, all rows), so the file grows with the number of changes, not
-of teams. It has no tie groups, which come from random replicates, so each line follows from the register alone. Replaying the lines of a
-phase in order, with the team's name as the key, gives every published board.
-
-The time taken is proportional to the number of rows in the history.
+A line has the numbers of all rows in the board's order, their ranks and moves, and what else has changed since the previous board. It has
+no tie groups, which come from random replicates, so each line follows from the register alone. Replaying the lines of a phase in order,
+with the number of a row as the key, gives every published board.
 """
 
 from __future__ import annotations
@@ -13,11 +11,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from leaderboard.rendering.documents import HistoryLine, HistoryRow, printed, stamp
 from leaderboard.rendering.names import distinct_names
-from leaderboard.rendering.rows import board_rows, causes, minute
+from leaderboard.rendering.rows import causes, minute, shown
 from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site, Standing
 
 _OURS = re.compile(rb'\{"version":1,"phase":"([\w.-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.ASCII)
@@ -73,16 +70,19 @@ def history_lines(phase: PhaseSite, recorded: Collection[BoardName] = ()) -> Ite
     numbers: dict[RowKey, int] = {}
 
     @lru_cache(maxsize=2)
-    def rows(place: int) -> dict[str, dict[str, Any]]:
+    def rows(place: int) -> list[HistoryRow]:
         board = phase.history[place]
-        return {row["team"]: row for row in board_rows(board, board.rounding)}
+        return [
+            HistoryRow(row=numbers[standing.key], **row)
+            for standing, row in zip(board.standings, shown(board, board.rounding), strict=True)
+        ]
 
     for place, board in enumerate(phase.history):
         for standing in board.standings:
             numbers.setdefault(standing.key, len(numbers) + 1)
         if board_name(board) in recorded:
             continue
-        before, now = rows(place - 1) if place else {}, rows(place)
+        before, now = set(rows(place - 1) if place else ()), rows(place)
         line = HistoryLine(
             version=1,
             phase=phase.codename,
@@ -91,12 +91,12 @@ def history_lines(phase: PhaseSite, recorded: Collection[BoardName] = ()) -> Ite
             triggers=board.triggers,
             decimals=board.rounding.decimals,
             ladder_step=board.rounding.ladder_step,
-            changed=tuple(
-                HistoryRow(row=numbers[standing.key], **row)
-                for standing, (team, row) in zip(board.standings, now.items(), strict=True)
-                if before.get(team) != row
-            ),
-            left=tuple(team for team in before if team not in now),
+            changed=tuple(row for row in now if row not in before),
+            order=tuple(row.row for row in now),
+            rank=tuple(row.rank if row.numbered else None for row in board.standings),
+            rank_by_mean=tuple(row.rank_by_mean if row.numbered else None for row in board.standings),
+            move=tuple(row.move for row in board.standings),
+            own=tuple(numbers[row.key] for row in board.standings if row.move_kind is MoveKind.OWN),
         )
         yield board, line.to_bytes()
 

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from operator import itemgetter
 
 from leaderboard.rendering.documents import HistoryLine, HistoryRow, PhaseDocument
 from leaderboard.rules import Rounding
@@ -18,6 +17,7 @@ from leaderboard.snapshot import (
     Board,
     Figures,
     Method,
+    MoveKind,
     PhaseSite,
     RowFigures,
     RowStability,
@@ -80,17 +80,13 @@ def each_board(lines: Iterable[HistoryLine]) -> Iterator[Board]:
     boards: list[Board] = []
     for line in lines:
         del boards[line.sequence - 1 :]
-        before = boards[-1].standings if boards else ()
-        places = {row.team: (place, row) for place, row in enumerate(before, 1) if row.team not in line.left}
-        places |= {row.team: (row.position, _standing(row)) for row in line.changed}
-        standings = [row for _, row in sorted(places.values(), key=itemgetter(0))]
         boards.append(
             Board(
                 phase=line.phase,
                 sequence=line.sequence,
                 made_at=line.made_at,
                 triggers=line.triggers,
-                standings=tuple(standings),
+                standings=tuple(_standings(line, boards[-1].standings if boards else ())),
                 rounding=Rounding(decimals=line.decimals, ladder_step=line.ladder_step),
                 fingerprint="",
                 figures=None,
@@ -99,22 +95,29 @@ def each_board(lines: Iterable[HistoryLine]) -> Iterator[Board]:
         yield boards[-1]
 
 
-def _standing(row: HistoryRow) -> Standing:
-    return Standing(
-        rank=row.rank or row.position,
-        rank_by_mean=row.rank_by_mean or row.position,
-        team_key=row.row,
-        team=row.team,
-        submission=row.submission,
-        q_mean=row.q_mean,
-        baseline=row.baseline,
-        eligible=row.eligible,
-        group=0,  # this and the next one are only in the phase's JSON
-        last_submitted_at=datetime.min.replace(tzinfo=UTC),
-        submissions=row.submissions,
-        move=row.move,
-        move_kind=row.move_kind,
-    )
+def _standings(line: HistoryLine, earlier: Sequence[Standing]) -> Iterator[Standing]:
+    """Yield the rows of a board: where a line says that they stand, with what it or the board before shows of them."""
+    before = {row.team_key: row for row in earlier}
+    shown: dict[int, HistoryRow | Standing] = {**before, **{row.row: row for row in line.changed}}
+    columns = zip(line.order, line.rank, line.rank_by_mean, line.move, strict=True)
+    for position, (number, rank, rank_by_mean, move) in enumerate(columns, 1):
+        row = shown[number]
+        moved = MoveKind.OWN if number in line.own else MoveKind.PASSIVE if move else MoveKind.NONE
+        yield Standing(
+            rank=rank or position,
+            rank_by_mean=rank_by_mean or position,
+            team_key=number,
+            team=row.team,
+            submission=row.submission,
+            q_mean=row.q_mean,
+            baseline=row.baseline,
+            eligible=row.eligible,
+            group=0,  # this and the next one are only in the phase's JSON
+            last_submitted_at=datetime.min.replace(tzinfo=UTC),
+            submissions=row.submissions,
+            move=move,
+            move_kind=moved if number in before else MoveKind.NEW,
+        )
 
 
 def _completed(board: Board, document: PhaseDocument) -> Board:

@@ -160,23 +160,18 @@ def _decided(board: Board, decisions: Sequence[Decision]) -> list[str]:
 NO_METHOD = Method()
 
 
-def board_rows(board: Board, rounding: Rounding) -> Iterator[dict[str, Any]]:
-    """Yield the fields of a :class:`BoardRow` for each of a board's rows, in its order.
+def shown(board: Board, rounding: Rounding) -> Iterator[dict[str, Any]]:
+    """Yield for each of a board's rows, in its order, what both the history and the phase's JSON show of it.
 
     Args:
         board: The board.
         rounding: How its values are shown.
     """
     names = team_names(board)
-    for position, standing in enumerate(board.standings, 1):
+    for standing in board.standings:
         yield {
-            "position": position,
-            "rank": standing.rank if standing.numbered else None,
-            "rank_by_mean": standing.rank_by_mean if standing.numbered else None,
             "team": names[standing.key],
             "q_mean": float(rounded(rounding.value(standing.q_mean), rounding.decimals)),
-            "move": standing.move,
-            "move_kind": standing.move_kind,
             "baseline": standing.baseline,
             "eligible": standing.eligible,
             "submission": standing.submission,
@@ -198,13 +193,18 @@ def public_rows(
         methods: Submission pk to method.
         decisions: What was decided, for the reasons of moves.
     """
-    rows, pairs = [], list(zip(board_rows(board, rounding), board.standings, strict=True))
+    rows, pairs = [], list(zip(shown(board, rounding), board.standings, strict=True))
     names = {standing.key: row["team"] for row, standing in pairs}
-    for row, standing in pairs:
+    for position, (row, standing) in enumerate(pairs, 1):
         method = shown_method((methods or {}).get(standing.submission, NO_METHOD), known_as=row["team"])
         rows.append(
             Row(
                 **row,
+                position=position,
+                rank=standing.rank if standing.numbered else None,
+                rank_by_mean=standing.rank_by_mean if standing.numbered else None,
+                move=standing.move,
+                move_kind=standing.move_kind,
                 rank_if_competing=standing.rank if standing.apart else None,
                 q_text=printed(row["q_mean"], rounding.decimals, rounding.ladder_step),
                 reliable=row["q_mean"] >= 0,

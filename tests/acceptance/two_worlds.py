@@ -364,13 +364,13 @@ def _allowed(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history_line(line: dict[str, Any]) -> Any:
-    """Return a line of the history with only its triggers; changes of other rows follow from ranks, groups and values, which may differ."""
+    """Return a line of the history with only its triggers and its length; places and other changes follow from values, which may differ."""
     triggers = set(line["triggers"])
-    line["changed"] = [
-        {key: value for key, value in _allowed(row).items() if key not in ("move", "move_kind")}
-        for row in sorted(line["changed"], key=lambda row: row["submission"])
-        if row["submission"] in triggers
-    ]
+    changed = sorted(line["changed"], key=lambda row: row["submission"])
+    line["changed"] = [_allowed(row) for row in changed if row["submission"] in triggers]
+    for column in ("order", "rank", "rank_by_mean", "move"):
+        line[column] = len(line[column])
+    del line["own"]
     return _untimed(line)
 
 

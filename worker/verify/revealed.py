@@ -207,16 +207,12 @@ class RevealedPhase:
 
     @cached_property
     def history(self) -> list[tuple[HistoryLine, bytes]]:
-        """The lines of the published history about it, oldest first, each without its rows, but with its text.
+        """The lines of the published history about it, oldest first, each with its text.
 
         Raises:
             Malformed: If one of them is not exactly such a line.
         """
-        return [
-            (line.model_copy(update={"changed": ()}), text)
-            for line, text in each_line(self.repository)
-            if line.phase == self.name
-        ]
+        return [(line, text) for line, text in each_line(self.repository) if line.phase == self.name]
 
     @cached_property
     def published(self) -> list[tuple[HistoryLine, bytes]]:

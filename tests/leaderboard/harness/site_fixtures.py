@@ -63,7 +63,7 @@ def phase_site(*boards: Board, codename: str = "dev", **facts: object) -> PhaseS
 
 def simple_site(names: Sequence[str] = ("Alpha", "Beta", "Gamma", "Delta"), **facts: object) -> Site:
     """Return a site with one phase, one board and the given names."""
-    rows = [standing(rank, name) for rank, name in enumerate(names, 1)]
+    rows = [standing(rank, name, move_kind=MoveKind.NEW) for rank, name in enumerate(names, 1)]
     return Site(title="Test challenge", phases=(phase_site(board(rows)),), **facts)  # type: ignore[arg-type]
 
 

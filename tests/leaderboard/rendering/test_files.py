@@ -209,23 +209,21 @@ def test_the_csv_shows_the_board() -> None:
 
 
 def test_history_replays_every_board() -> None:
-    """Applying the lines in order, by team name, gives the ranks and scores of every board of 2025."""
+    """Applying the lines in order, by the number of a row, gives the ranks, moves and scores of every board of 2025."""
     site = embed2scale_site()
-    boards: dict[str, dict[str, dict[str, object]]] = {}
+    rows: dict[tuple[str, int], dict[str, object]] = {}
     seen = {(phase.codename, made.sequence): made for phase in site.phases for made in phase.history}
     lines = render(site, readme=None)["leaderboard/history.jsonl"].splitlines()
     assert len(lines) == len(seen) > 80
     for text in lines:
         line = json.loads(text)
-        rows = boards.setdefault(line["phase"], {})
-        for team in line["left"]:
-            del rows[team]
-        rows.update({row["team"]: row for row in line["changed"]})
-        made = seen[line["phase"], line["sequence"]]
-        expected = [(row.team, round(row.q_mean, 3)) for row in made.standings]
-        assert [
-            (row["team"], row["q_mean"]) for row in sorted(rows.values(), key=lambda row: row["position"])
-        ] == expected  # type: ignore[arg-type, return-value]
+        phase = line["phase"]
+        rows |= {(phase, row["row"]): row for row in line["changed"]}
+        shown = [(rows[phase, number]["team"], rows[phase, number]["q_mean"]) for number in line["order"]]
+        standings = seen[phase, line["sequence"]].standings
+        assert shown == [(row.team, round(row.q_mean, 3)) for row in standings]
+        assert line["rank"] == [row.rank if row.numbered else None for row in standings]
+        assert line["move"] == [row.move for row in standings]
 
 
 def test_decisions_are_told_with_their_effect_and_move_entries() -> None:

@@ -203,9 +203,7 @@ def _prepare(organizer: Organizer) -> None:
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(organizer.board)], check=True)
     organizer.edit(
         {
-            "fairness": {
-                "beacon": "none"
-            },  # another one takes minutes; tests/worker/publishing/test_beacon.py
+            "fairness": {"beacon": "none"},  # another one takes minutes; tests/worker/fairness/test_beacon.py
             "evalai": {
                 "challenge": 31,
                 "queue": "the-way-queue",

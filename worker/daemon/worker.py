@@ -21,6 +21,7 @@ from worker.challenge.timetable import Job, Timetable
 from worker.daemon.alerts import Alerting
 from worker.evalai import Budget, Client
 from worker.evaluation.stage import Evaluation
+from worker.fairness.beacon import DRAWS, BeaconFetcher
 from worker.fairness.published import UNCOMPARED
 from worker.fairness.recording import record_phases
 from worker.fairness.register import RegisterReplay
@@ -32,7 +33,7 @@ from worker.intake.phases import PHASES
 from worker.intake.queue import POLL
 from worker.intake.reading import RECENT, RECONCILE
 from worker.intake.waiting import is_early
-from worker.publishing import DRAWS, BeaconFetcher, Publishing
+from worker.publishing import Publishing
 from worker.runtime import storage
 from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction

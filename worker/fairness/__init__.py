@@ -1,6 +1,7 @@
 """Fairness that can be checked: commitments at the start, a register and receipts during the challenge, and their verification."""
 
 __all__ = [
+    "beacon",
     "commitments",
     "decisions",
     "disclosure",

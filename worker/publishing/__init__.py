@@ -4,15 +4,11 @@ The stage (:class:`Publishing`) decides which act is next: new boards are made a
 step with what is stored.
 """
 
-from worker.publishing.beacon import DRAWS, BeaconFetcher, ask
 from worker.publishing.pushing import publisher_settings
 from worker.publishing.stage import Publishing
 
 __all__ = [
-    "DRAWS",
-    "BeaconFetcher",
     "Publishing",
-    "ask",
     "boards",
     "files_branch",
     "publisher_settings",

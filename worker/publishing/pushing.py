@@ -13,9 +13,9 @@ from leaderboard.rendering import render, unrecorded
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
 from worker.fairness import commitments, published, receipts
+from worker.fairness.beacon import PUBLIC_SINCE
 from worker.fairness.disclosure import FILES_PATH, reveal_path
 from worker.fairness.register import note
-from worker.publishing.beacon import PUBLIC_SINCE
 from worker.publishing.boards import Cycle, check_boards
 from worker.state import Completed, State, Transaction
 

@@ -30,7 +30,7 @@ STATE = "daemon/test_alerts.py::test_a_failing_state_is_reported_once_and_again_
 TOKEN = "intake/test_calls.py::test_a_refused_token_waits_alerts_and_goes_on"
 ENDS = {
     "act.timed_out": "runtime/test_runner.py::test_a_call_that_hangs_is_given_up",
-    "beacon.*": "publishing/test_beacon.py::test_nothing_is_scored_before_the_value_is_known",
+    "beacon.*": "fairness/test_beacon.py::test_nothing_is_scored_before_the_value_is_known",
     "board.folds_differ": PUSH,
     "challenge.paused": "intake/test_waiting.py::test_a_pause_is_told_after_an_hour_until_it_ends",
     "child.start": SHARED,
@@ -79,7 +79,7 @@ ENDS = {
     "queue.foreign": EVENT,
     "record.*": RECORD,
     "restore.answered_since": "organizer/test_backup.py::test_a_restored_worker_continues_from_what_was_published",
-    "secret.*": "publishing/test_beacon.py::test_a_secret_that_cannot_be_read_when_the_draw_is_due_is_an_alert",
+    "secret.*": "fairness/test_beacon.py::test_a_secret_that_cannot_be_read_when_the_draw_is_due_is_an_alert",
     "state.*": STATE,
     "submission.answered_elsewhere": STEP,
     "submission.given_up": "intake/test_waiting.py::test_what_evalai_gave_up_is_told_once_and_comes_back",

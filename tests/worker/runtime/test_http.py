@@ -10,8 +10,8 @@ import pytest
 from flask import Flask, request
 
 from worker.evalai import Client
+from worker.fairness.beacon import ask
 from worker.organizer.rehearsal.practice_draw import practice_chain, served
-from worker.publishing import ask
 from worker.runtime.http import HttpSession, proxy_of
 from worker.sandbox import Listener, Sandbox
 

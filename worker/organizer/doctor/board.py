@@ -11,11 +11,11 @@ from leaderboard.git import ForeignFiles
 from scoring.documents import is_loopback
 from worker.challenge.signing import challenge_key
 from worker.fairness import commitments, published
+from worker.fairness.beacon import ask
 from worker.fairness.draws import CHOOSE_DRAND, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import CheckedChallenge, CheckedRepository, check_git
-from worker.publishing import ask
 from worker.publishing.boards import attestation_files
 from worker.publishing.pushing import REPLACES_FOREIGN, last_commit, place
 from worker.runtime.http import HttpSession, proxy_of

@@ -15,10 +15,10 @@ from scoring.errors import OrganizerError
 from tests.worker.harness.drand import drawing
 from tests.worker.harness.harness import KEY, Harness, StepWorker
 from worker.fairness import commitments
+from worker.fairness.beacon import PUBLIC_SINCE, UNREACHABLE
 from worker.fairness.drand import Chain, is_signed
 from worker.intake.waiting import WAITING
 from worker.organizer.rehearsal.practice_draw import practice_chain, served, sign
-from worker.publishing.beacon import PUBLIC_SINCE, UNREACHABLE
 from worker.sandbox import ManualClock
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

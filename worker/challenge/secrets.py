@@ -23,6 +23,8 @@ from scoring.randomness import phase_key
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_BYTES = 32
 SECRET, SIGNING_KEY = "challenge.secret", "challenge.signing_key"
+SECRET_FILE, KEY_FILE = "challenge.secret", "signing.key"
+"""What `init`, backups and installations call the two files."""
 _MAKE = "`python3 -c 'import secrets; print(secrets.token_hex(32))'`"
 RESTORE = (
     "If it is lost, restore it from the backup, because nobody can make the same one again. Without a backup, make another one with"

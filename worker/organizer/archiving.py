@@ -16,6 +16,7 @@ from pathlib import Path
 
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge.configuration import Configuration
+from worker.challenge.secrets import KEY_FILE, SECRET_FILE
 from worker.challenge.setups import has_scores
 from worker.challenge.signing import HOME
 from worker.fairness.published import BEHIND
@@ -26,7 +27,6 @@ from worker.state.database import SINCE_BACKUP, damaged, failure
 
 MANIFEST = "neuco-worker-backup.json"
 CONFIGURATION = "challenge.yaml"
-SECRET_FILE, KEY_FILE = "challenge.secret", "signing.key"
 
 
 def named(archive: Path, config: Path, *, now: datetime) -> Path:

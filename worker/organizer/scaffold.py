@@ -15,7 +15,7 @@ from pathlib import Path
 from scoring.errors import OrganizerError
 from scoring.files import write_files
 from worker.challenge.configuration import CODENAME, EXAMPLE_REPOSITORY, Configuration, github_pages, read
-from worker.challenge.secrets import make
+from worker.challenge.secrets import KEY_FILE, SECRET_FILE, make
 from worker.challenge.sections import Beacon
 from worker.organizer import shipped
 from worker.organizer.bundle import (
@@ -30,7 +30,7 @@ from worker.organizer.configuration_text import scalar
 
 EXAMPLE_QUEUE = "name-of-the-queue"
 SCHEMA = "challenge.schema.json"
-SECRETS = ("challenge.secret", "signing.key")
+SECRETS = (SECRET_FILE, KEY_FILE)
 WRITTEN = ("challenge.yaml", SCHEMA, *SECRETS, ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
 GITIGNORE = """# Only these may be published. The others (secret, keys, tokens, tasks, state, backups, reports) show the hidden tasks.
 /*

@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
+from worker.challenge.secrets import KEY_FILE, SECRET_FILE
 from worker.challenge.signing import HOME
 from worker.organizer.configuration_text import with_values
 from worker.state import Store
@@ -54,8 +55,8 @@ def install(source: Path, folder: Path, database: Path) -> None:
     path = folder / "challenge.yaml"
     old = load(source / "challenge.yaml")
     values: dict[tuple[str, ...], str] = {
-        ("challenge", "secret"): "credential:challenge.secret",
-        ("challenge", "signing_key"): "credential:signing.key",
+        ("challenge", "secret"): f"credential:{SECRET_FILE}",
+        ("challenge", "signing_key"): f"credential:{KEY_FILE}",
         ("leaderboard", "repository"): old.repository_url,
     }
     for key, reference in old.references().items():

@@ -17,7 +17,7 @@ import yaml
 
 from leaderboard.git import Repository
 from worker.challenge.configuration import Configuration
-from worker.challenge.secrets import make
+from worker.challenge.secrets import KEY_FILE, SECRET_FILE, make
 from worker.sandbox import Sandbox
 
 STOP_S = 12  # the daemon's own limit and a little more
@@ -78,7 +78,7 @@ class RehearsalFolder:
 
 def copied(folder: RehearsalFolder, configuration: Configuration) -> Configuration:
     """Copy secret, tasks and ids into the folder, and return the configuration with the copies."""
-    secret, phases = folder.path / "challenge.secret", {}
+    secret, phases = folder.path / SECRET_FILE, {}
     shutil.copy(configuration.challenge_secret, secret)
     (folder.path / "ids").mkdir()
     for codename, phase in configuration.phases.items():
@@ -132,8 +132,8 @@ def prepare(
     token.touch(mode=0o600)
     token.write_text(f"{evalai.token('host')}\n", encoding="utf-8")
     document: dict[str, Any] = configuration.model_dump(mode="json")
-    make(folder.path / "signing.key")
-    document["challenge"] |= {"secret": str(configuration.challenge_secret), "signing_key": "./signing.key"}
+    make(folder.path / KEY_FILE)
+    document["challenge"] |= {"secret": str(configuration.challenge_secret), "signing_key": f"./{KEY_FILE}"}
     document["evalai"] |= {
         "server": evalai.url,
         "challenge": evalai.challenge,

@@ -26,8 +26,10 @@ RESOLUTION ?= lowest-direct
 UV_INSTALL := .cache/versions/bin/uv pip install --quiet --python .cache/versions
 # Old versions may warn, the newest must not.
 WARNINGS = $(if $(filter highest,$(RESOLUTION)),error,ignore)
+# Leaves out the tests that take long.
+QUICK := -m "not (browser or processes or slow)"
 # The rooms whose tests need only what the product and the group `quick` install.
-QUICK := $(addprefix tests/,worker leaderboard/exchange leaderboard/git leaderboard/ranking leaderboard/report \
+ROOMS := $(addprefix tests/,worker leaderboard/exchange leaderboard/git leaderboard/ranking leaderboard/report \
 	scoring/inputs scoring/kernel scoring/memory scoring/neuco_bench scoring/tasks)
 # Where `make package` installs the wheel that it has built, and what `make image` calls the image.
 INSTALLED := build/installed
@@ -52,10 +54,10 @@ versions:  ## Run demo and quick tests with the oldest allowed versions of the d
 	@.cache/versions/bin/uv pip freeze --quiet --python .cache/versions | grep -v '^neuco-worker' >.cache/versions/chosen.txt
 	@$(UV_INSTALL) --constraint .cache/versions/chosen.txt --group quick
 	@PYTHONWARNINGS=$(WARNINGS) .cache/versions/bin/neuco-worker demo
-	@.cache/versions/bin/python -m pytest -n 4 --quick -W $(WARNINGS) $(QUICK)
+	@.cache/versions/bin/python -m pytest -n 4 $(QUICK) -W $(WARNINGS) $(ROOMS)
 
 check: lint $(VENV)/.collected  ## Linters, types, and the tests that start no process: for every change.
-	@$(BIN)/python -m pytest -n 4 --quick
+	@$(BIN)/python -m pytest -n 4 $(QUICK)
 
 test: $(VENV)/.installed  ## Check everything: linters, types, and the whole test suite.
 	@tests/setup.sh

@@ -63,6 +63,7 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(name: str, tmp_path: Path
         check(harness, disqualified=theatre.disqualified)
 
 
+@pytest.mark.processes
 def test_real_kills_lose_and_repeat_nothing(tmp_path: Path, cells: Path, fork_server: ForkServer) -> None:
     """The same is true of processes that are killed with SIGKILL."""
     with Harness(tmp_path, cells=cells, settings=REDELIVERED, changes=QUICK) as harness:

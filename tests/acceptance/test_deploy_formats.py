@@ -27,6 +27,7 @@ def program(name: str) -> str:
     return shutil.which(name, path=os.pathsep.join(places)) or pytest.skip(f"{name} is not installed")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("checker", "arguments", "folder"),
     [
@@ -64,6 +65,7 @@ def test_containers_have_no_more_rights_than_they_need() -> None:
     assert re.search(r"^USER 10001$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("docker", "uid", "words"),
     [
@@ -91,6 +93,7 @@ def test_the_image_is_not_built_without_what_it_needs(
     assert words in refused.stderr
 
 
+@pytest.mark.processes
 def test_no_log_grows_without_end(tmp_path: Path) -> None:
     """The crontab's log is rotated, and the installer limits the size of the journal unless the machine already has a limit."""
     rotation = DEPLOY / "logrotate"
@@ -108,6 +111,7 @@ def test_no_log_grows_without_end(tmp_path: Path) -> None:
     assert "SystemMaxUse=" in (DEPLOY / "journald.conf").read_text()
 
 
+@pytest.mark.processes
 def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
     """Cron mails only failures, a drain is skipped while another one runs, and percent signs are escaped."""
     lines = [line for line in (DEPLOY / "crontab").read_text().splitlines() if line.startswith(("*", "1"))]

@@ -21,6 +21,8 @@ from tests.waiting import until
 from worker.organizer.configuration_text import with_values
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "docs" / "organizers.md", ROOT / "docs" / "operations.md")
 TEXT = "\n".join(page.read_text() for page in PAGES)

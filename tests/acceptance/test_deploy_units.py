@@ -57,12 +57,14 @@ def verify(system: Path, *units: str) -> None:
     assert (judged.returncode, judged.stderr) == (0, "")
 
 
+@pytest.mark.processes
 @needs_systemd
 def test_systemd_accepts_every_unit(system: Path) -> None:
     """``systemd-analyze verify`` reports no problem in any unit."""
     verify(system, *(f"/etc/systemd/system/{path.name}" for path in UNITS.iterdir()))
 
 
+@pytest.mark.processes
 @needs_systemd
 @pytest.mark.parametrize("name", SERVICES)
 def test_exposure_is_low(name: str) -> None:

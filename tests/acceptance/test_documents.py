@@ -75,6 +75,7 @@ def fault(program: str, words: list[str]) -> str | None:
     return f"there is no option {', '.join(sorted(unknown))}" if unknown else None
 
 
+@pytest.mark.processes
 def test_every_command_and_option_that_a_document_names_exists() -> None:
     """The programs have every command and option that appears in the documents' code."""
     faults = {
@@ -117,6 +118,7 @@ def test_a_line_of_text_has_one_sentence(name: str) -> None:
     assert [line for line in lines if len(line) > WIDTH or has_two_sentences(line)] == []
 
 
+@pytest.mark.processes
 def test_every_page_can_be_reached() -> None:
     """Every page outside docs/ is linked, directly or through other pages, from the README or from a page in docs/."""
     reached, waiting = set(), [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]

@@ -39,7 +39,7 @@ from worker.verify.recompute import submission_verdicts
 from worker.verify.report import ALWAYS as ALWAYS_TRUSTED
 from worker.verify.report import TRUST
 
-pytestmark = pytest.mark.xdist_group("fairness")
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
 ROOT = Path(__file__).parents[2]
 SO_FAR = "Consistent so far: nothing is contradicted, but not everything has been revealed."
 

@@ -17,7 +17,7 @@ from worker.challenge.signing import Signer
 from worker.verify import Status, older_verdicts
 from worker.verify.public import opened
 
-pytestmark = pytest.mark.xdist_group("fairness")
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
 
 
 @dataclass(frozen=True, kw_only=True)

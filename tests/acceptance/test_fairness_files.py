@@ -66,6 +66,7 @@ def published_names(public: PublicRepository) -> list[str]:
     return [f"{content_of(public, submission)}.0" for submission in due]
 
 
+@pytest.mark.processes
 def test_the_files_of_the_rule_are_published_and_recomputed(fair: Fair, repository: PublicRepository) -> None:
     """The baseline and the first row are published on a branch of their own, in the hashed form, and no other contents are."""
     (verdict,) = published_verdicts(repository)
@@ -85,6 +86,7 @@ def test_the_files_of_the_rule_are_published_and_recomputed(fair: Fair, reposito
     assert statuses(iter(verdicts(repository))).count(Status.CONTRADICTED) == 0
 
 
+@pytest.mark.processes
 def test_who_knows_the_tasks_is_fixed_and_shown(repository: PublicRepository) -> None:
     """The first commitment decides; README, page and `verify` show it, as text."""
     assert {entry["access"] for entry in json.loads(repository.files["commitment.json"])} == {ACCESS}
@@ -94,6 +96,7 @@ def test_who_knows_the_tasks_is_fixed_and_shown(repository: PublicRepository) ->
     assert (verdict.status, ACCESS in verdict.sentence) == (Status.BELIEVED, True)
 
 
+@pytest.mark.processes
 def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> None:
     """The command recomputes from the repository, from a clone, and from a copy with a folder of files, but not from a copy alone."""
     clone, files = tmp_path / "clone", tmp_path / "files"
@@ -112,6 +115,7 @@ def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> Non
         assert [sum(phase[name] for phase in phases) for name in ("recomputed", "entries")] == [recomputed, 5]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("other", ["nothing", "something else", "another content"])
 def test_a_part_that_is_missing_or_foreign_is_not_published_now(
     repository: PublicRepository, other: str
@@ -126,6 +130,7 @@ def test_a_part_that_is_missing_or_foreign_is_not_published_now(
     assert missing.sentence.startswith("No file is published now of submission ")
 
 
+@pytest.mark.processes
 def test_files_are_not_recomputed_without_them_or_on_request(
     fair: Fair, repository: PublicRepository
 ) -> None:
@@ -134,6 +139,7 @@ def test_files_are_not_recomputed_without_them_or_on_request(
     assert statuses(published_verdicts(repository, recompute=False)) == [Status.BELIEVED]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("reference", [b"[]", b'{"format":1,"branch":"files","commit":"../x"}'])
 def test_a_reference_that_cannot_be_read_is_a_contradiction(
     repository: PublicRepository, reference: bytes
@@ -143,6 +149,7 @@ def test_a_reference_that_cannot_be_read_is_a_contradiction(
     assert (verdict.status, FILES_PATH in verdict.sentence) == (Status.CONTRADICTED, True)
 
 
+@pytest.mark.processes
 def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
     tmp_path: Path, fork_server: ForkServer
 ) -> None:
@@ -173,6 +180,7 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
             assert harness.contradictions() == []
 
 
+@pytest.mark.processes
 def test_contents_too_large_for_the_repository_are_left_out(
     tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +225,7 @@ def test_a_large_content_is_divided_into_parts(tmp_path: Path, monkeypatch: pyte
     assert parts == disclosure.part_names("ff", 23)
 
 
+@pytest.mark.processes
 def test_many_parts_equal_one(fair: Fair) -> None:
     """A register that is split into several parts gives the same verdicts, and parts in the wrong order are found."""
     repository = read_folder(fair.public)

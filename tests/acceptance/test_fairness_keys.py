@@ -20,7 +20,7 @@ from worker.verify import Status, verdicts
 from worker.verify.public import UnclearKey, only_key, opened
 
 __all__ = ["clone"]
-pytestmark = pytest.mark.xdist_group("fairness")
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
 
 
 def begin_another(clone: Git) -> None:

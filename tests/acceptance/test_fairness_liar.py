@@ -20,7 +20,7 @@ from worker.verify import Status, make_report, older_verdicts, receipt_verdicts,
 from worker.verify.recompute import published_verdicts, submission_verdicts
 from worker.verify.revealed import read_reveals
 
-pytestmark = pytest.mark.xdist_group("fairness")
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ from worker.verify.public import PublicRepository, read_folder
 from worker.verify.recompute import published_verdicts
 
 __all__ = ["clone"]
-pytestmark = pytest.mark.xdist_group("fairness")
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
 
 FILES = "reveal/files.json"
 SIGNED = ("previous", "head", "commitment", "signature")  # made again for each forgery

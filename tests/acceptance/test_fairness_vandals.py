@@ -19,7 +19,7 @@ from worker.fairness.disclosure import reveal_path
 from worker.verify import Status, older_verdicts, timeline, verdicts
 from worker.verify.public import PublicRepository, opened, read_folder
 
-pytestmark = pytest.mark.xdist_group("fairness")
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
 
 HISTORY = "leaderboard/history.jsonl"
 MALLORY = Signer(b"7" * 32)

@@ -13,7 +13,7 @@ from tests.acceptance.installation import DECLARED, ROOT, Installation, copy_che
 from worker import __version__
 from worker.cli import guarded
 
-pytestmark = pytest.mark.xdist_group("installation")
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("installation")]
 PARTICIPANT = tomllib.loads((ROOT / "config/participant/pyproject.toml").read_text())["project"]
 IDS = [f"image {number}" for number in range(150)]
 DIM = 256

@@ -30,6 +30,7 @@ PAGES = (
 )
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("schema", "name"),
     [
@@ -113,6 +114,7 @@ def test_every_dependency_has_its_reason() -> None:
     ]
 
 
+@pytest.mark.processes
 def test_what_the_code_imports_is_a_dependency_and_used() -> None:
     """Each package that the code imports is declared, and each that is declared is imported."""
     command = [sys.executable, "-m", "deptry", "worker", "scoring", "leaderboard"]

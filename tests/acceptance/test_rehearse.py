@@ -135,6 +135,7 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     assert {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")} == before
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
@@ -220,6 +221,7 @@ def test_the_last_line_says_whether_the_files_are_better_than_random(
     assert verdict in capsys.readouterr().out.strip().splitlines()[-1]
 
 
+@pytest.mark.processes
 def test_a_failing_git_is_not_a_bug_of_ours(challenge: Path, tmp_path: Path) -> None:
     """Its own reason is shown, although it had something to make and not to read."""
     failing = tmp_path / "failing"

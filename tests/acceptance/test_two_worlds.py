@@ -30,6 +30,8 @@ from worker.answers import answers
 from worker.fairness.register import register_team
 from worker.state import State
 
+pytestmark = pytest.mark.processes
+
 Leak = Callable[[pytest.MonkeyPatch, World], None]
 
 

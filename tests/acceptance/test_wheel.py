@@ -15,6 +15,7 @@ from tests.acceptance.installation import DECLARED, ROOT, Installation, copy_che
 pytestmark = pytest.mark.xdist_group("installation")
 
 
+@pytest.mark.processes
 def test_wheel_holds_everything_and_nothing_else(wheel: Path) -> None:
     """The wheel contains the three packages, the shipped files and the license, and no tests, caches or secrets."""
     with zipfile.ZipFile(wheel) as archive:
@@ -39,6 +40,7 @@ def test_wheel_holds_everything_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name.endswith((".pyc", ".secret", ".db"))]
 
 
+@pytest.mark.processes
 def test_shipped_files_are_found(installation: Installation, tmp_path: Path) -> None:
     """Packages, configuration, templates and demo data come from the installation, not from the checkout."""
     code = """
@@ -70,6 +72,7 @@ PINNING = ("Makefile", "Dockerfile", "README.md", "constraints.txt")
 IN_A_CLONE, WITHOUT_A_CLONE = readme_commands()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("line", [*IN_A_CLONE, *WITHOUT_A_CLONE])
 def test_readmes_ways_to_install_work(line: str, wheel: Path, tmp_path: Path) -> None:
     """Each way to install, from a clone or an address, gives the wheel's files and a working command, without a package index."""
@@ -91,6 +94,7 @@ def test_versions_are_pinned_in_one_place() -> None:
     assert pinned == ["constraints.txt"]
 
 
+@pytest.mark.processes
 def test_a_package_page_has_no_broken_link(wheel: Path) -> None:
     """The long description has no relative link, and the metadata is complete."""
     with zipfile.ZipFile(wheel) as archive:

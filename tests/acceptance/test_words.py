@@ -7,6 +7,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[2]
 NOT_OURS = ("tests/leaderboard/vendor/", "LICENSE")
 SPELT = {".cff", ".css", ".html", ".j2", ".js", ".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml"}

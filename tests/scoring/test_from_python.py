@@ -119,6 +119,7 @@ def test_a_misleading_score_is_marked() -> None:
     assert enough.to_frame()["score"].min() > 0.5 > short.to_frame()["score"].max()
 
 
+@pytest.mark.processes
 def test_importing_it_loads_nothing() -> None:
     """Reading tables does not import the code that trains probes."""
     code = "import sys, scoring; print(*sys.modules)"

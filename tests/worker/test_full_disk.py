@@ -31,6 +31,8 @@ from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 from worker.state import State
 
+pytestmark = pytest.mark.processes
+
 MEGABYTE = 1_000_000
 SIZE = 12 * MEGABYTE
 ENTRIES = 1000  # files and folders that fit

@@ -27,6 +27,8 @@ from worker.sandbox import ManualClock
 from worker.verify import Status, receipt_verdicts, verdicts
 from worker.verify.public import opened as opened_repository
 
+pytestmark = pytest.mark.processes
+
 SET_BACK_S = 200  # within what a check forgives between a commitment and a score
 
 

@@ -88,6 +88,7 @@ class Visits:
             threading.setprofile(None)
 
 
+@pytest.mark.processes
 def test_a_submission_takes_the_documented_path(tmp_path: Path) -> None:
     """Each stop is visited once, in the order of the page, in whatever thread."""
     here = [stop for stop in stops() if not stop.in_child]

@@ -29,6 +29,8 @@ from scoring.errors import Cancelled, InfrastructureError, NeucoError, Organizer
 from tests.leaderboard.harness.git_server import add_file, bare, blob, commit_tree, git, serve
 from tests.waiting import LIMIT_S, until
 
+pytestmark = pytest.mark.processes
+
 TOKEN = f"tok-{os.urandom(8).hex()}"  # which the command line of no other process contains
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 FILES = {"README.md": b"# Board\n", "index.html": b"<p>", "leaderboard/dev.json": b"{}"}

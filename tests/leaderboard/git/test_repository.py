@@ -15,6 +15,8 @@ from leaderboard.git.objects import LATEST_S, write_path
 from scoring.errors import OrganizerError
 from tests.leaderboard.harness.git_server import add_file, bare, blob, commit_tree, git, serve
 
+pytestmark = pytest.mark.processes
+
 WHO = "A <a@example.org> 1700000000 +0000"
 TEXT = b"one\r\ntwo\n"
 TOKEN = "a-token"

@@ -75,6 +75,7 @@ def test_dividing_the_work_changes_no_bit(
     assert cut.tobytes() == whole[tasks][:, begin:end].tobytes()
 
 
+@pytest.mark.processes
 def test_another_processor_agrees() -> None:
     """Code compiled for AVX2 gives the same bits for regressions, and agrees to 1e-5 with another library's exponential."""
     script = """

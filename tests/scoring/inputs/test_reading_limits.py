@@ -49,6 +49,7 @@ def read_in_child(path: Path, count: int, dim: int) -> dict[str, object]:
     return result
 
 
+@pytest.mark.processes
 def test_a_file_of_300_megabytes_is_read_within_350(tmp_path: Path) -> None:
     """Peak memory is that of the matrix (54 MB) and of the libraries, not of the file."""
     count, dim = 13_260, 1024
@@ -68,6 +69,7 @@ def test_a_file_of_300_megabytes_is_read_within_350(tmp_path: Path) -> None:
     assert not result["torch"]
 
 
+@pytest.mark.processes
 def test_an_npz_file_of_150_megabytes_is_read_within_400(tmp_path: Path) -> None:
     """Only the matrix itself is in memory, not the file or another copy."""
     count, dim = 13_260, 2900
@@ -131,6 +133,7 @@ def test_every_format_has_a_bomb_and_a_fuzz_target() -> None:
     assert [each.name for each in FORMATS if each.name not in page] == []
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("kind", "dim"), BOMBS.items())
 def test_files_made_to_use_much_memory_are_refused(kind: str, dim: int, tmp_path: Path) -> None:
     """Bombs of every form are refused within a few hundred megabytes of memory."""

@@ -122,6 +122,7 @@ def test_wrong_usage_gives_exit_status_2(
     assert run(folder, *arguments)[0] == 2
 
 
+@pytest.mark.processes
 def test_the_example_for_participants_writes_valid_files(folder: Path) -> None:
     """Both files of the example are accepted, and are the same submission."""
     script = ROOT / "config" / "participant" / "write_submission.py"
@@ -159,6 +160,7 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.processes
 def test_a_participants_tool_loads_only_the_readers(folder: Path) -> None:
     """A small file needs numpy; nothing needs a training kernel, PyTorch or the worker."""
     done = subprocess.run(

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 SCRIPT = """
 import json
 from scoring import jit, metrics

@@ -25,6 +25,8 @@ from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 from worker.state import schema
 
+pytestmark = pytest.mark.processes
+
 
 def recorded(worker: StepWorker, phase: str = "dev") -> PhaseRecord:
     """Return the current record of a phase."""

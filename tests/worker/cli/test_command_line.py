@@ -75,6 +75,7 @@ def ended(
     )
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("encoding", "shown"), [("latin-1", "grün ?"), ("ascii", "gr?n ?")])
 def test_a_terminal_shows_a_question_mark_for_what_it_lacks(
     tmp_path: Path, encoding: str, shown: str
@@ -96,6 +97,7 @@ def test_a_terminal_shows_a_question_mark_for_what_it_lacks(
 COUNT = ("template", "new.csv", "--ids", "ids.txt", "--dim", "4")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("name", "words"), [("neuco-worker", ("rank", "table.csv")), ("neuco-check", COUNT)])
 def test_output_that_cannot_be_written(tmp_path: Path, name: str, words: tuple[str, ...]) -> None:
     """A full disk ends a command with a sentence; a reader that has ended, such as head, without one."""
@@ -132,6 +134,7 @@ def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[st
     assert set(listed) == {name for name, command in program.commands.items() if not command.hidden}
 
 
+@pytest.mark.processes
 def test_the_configuration_is_found(
     harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,6 +169,7 @@ def test_ctrl_c_ends_a_command_with_a_message(
     assert capsys.readouterr().err == "Stopped.\n"
 
 
+@pytest.mark.processes
 def test_long_work_shows_its_progress(harness: Harness, worker: StepWorker, tmp_path: Path) -> None:
     """A terminal shows how much is done, the total and the time; a pipe gets only the result."""
     harness.submit("A", embeddings(1))

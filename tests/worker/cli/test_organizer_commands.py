@@ -17,6 +17,8 @@ from worker.sandbox import Fault, FaultPlan
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
 
+pytestmark = pytest.mark.processes
+
 
 def printed(
     harness: Harness, capsys: pytest.CaptureFixture[str], *words: str, status: int = 0, of: str = ""

@@ -17,6 +17,8 @@ from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.organizer.rehearsal import RehearsalFolder
 
+pytestmark = pytest.mark.processes
+
 
 @contextmanager
 def served(*options: str) -> Iterator[str]:

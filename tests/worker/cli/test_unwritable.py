@@ -42,6 +42,7 @@ def words(command: str, place: Path, challenge: Path) -> list[str]:
     return command.format(place=place, labels=labels, config=challenge).split()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_place_that_cannot_be_used_is_named(
     tmp_path: Path, challenge: Path, command: str, capsys: pytest.CaptureFixture[str]
@@ -56,6 +57,7 @@ def test_a_place_that_cannot_be_used_is_named(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("room", [100, 3_000, 30_000])
 @pytest.mark.parametrize("command", [COMMANDS[0], *COMMANDS[2:6]])
 def test_a_full_disk_leaves_nothing(tmp_path: Path, challenge: Path, command: str, room: int) -> None:

@@ -167,6 +167,7 @@ def test_every_key_is_resolved_by_somebody() -> None:
     assert keys.of(raise_alert=0, report=0) - resolved == set()
 
 
+@pytest.mark.processes
 def test_an_alert_that_the_runbook_does_not_explain_cannot_be_raised(worker: StepWorker) -> None:
     """Only the code of an error may be unknown: it is unexpected, and says itself what to do."""
     with worker.store.write() as tx:
@@ -180,6 +181,7 @@ def test_an_alert_that_the_runbook_does_not_explain_cannot_be_raised(worker: Ste
         assert [alert.code for alert in tx.alerts()] == ["unexpected"]
 
 
+@pytest.mark.processes
 def test_an_alert_about_what_has_happened_ends_after_a_day(worker: StepWorker) -> None:
     """It lasts a day longer if it happens again; alerts about anything else stay as long as their cause."""
     now = worker.clock.now()
@@ -197,6 +199,7 @@ def test_an_alert_about_what_has_happened_ends_after_a_day(worker: StepWorker) -
             assert {alert.key for alert in tx.alerts()} == left
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("end", [State.CANCELLED, State.SUPERSEDED])
 def test_alerts_about_its_steps_end_with_a_submission(
     harness: Harness, worker: StepWorker, end: State
@@ -212,6 +215,7 @@ def test_alerts_about_its_steps_end_with_a_submission(
         assert {alert.key for alert in tx.alerts()} == {f"{step}:8" for step in STEPS}
 
 
+@pytest.mark.processes
 def test_a_fault_that_all_submissions_share_is_told_once(tmp_path: Path) -> None:
     """While the engine is away, three submissions that wait for it are one alert; it ends with the first that is scored."""
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(name='torch')")
@@ -233,6 +237,7 @@ def test_a_fault_that_all_submissions_share_is_told_once(tmp_path: Path) -> None
         assert worker.alerts() == set()
 
 
+@pytest.mark.processes
 def test_an_alert_about_a_call_ends_with_its_success(harness: Harness, worker: StepWorker) -> None:
     """A listing that EvalAI does not permit is the organizers' to fix, and is repeated until it succeeds."""
     worker.drive()
@@ -245,6 +250,7 @@ def test_an_alert_about_a_call_ends_with_its_success(harness: Harness, worker: S
     assert worker.alerts() == set()
 
 
+@pytest.mark.processes
 def test_a_reset_that_is_undone_is_told_no_longer(harness: Harness, worker: StepWorker) -> None:
     """The alert that an answer was reset twice ends when EvalAI shows it again, whoever did that."""
     pk = harness.submit("A", embeddings(1))

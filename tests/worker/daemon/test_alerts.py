@@ -47,6 +47,7 @@ def failing(worker: StepWorker, *after_s: float) -> None:
         worker.daemon.failed(error, begun + timedelta(seconds=seconds))
 
 
+@pytest.mark.processes
 def test_every_alert_is_logged_once_and_so_is_its_end(notified: Harness, hook: Hook) -> None:
     """It is sent once while it lasts, too, and again when it returns; a new process only logs once more what is still active.
 
@@ -74,6 +75,7 @@ def test_every_alert_is_logged_once_and_so_is_its_end(notified: Harness, hook: H
     assert hook.agents == {f"neuco-worker/{version('neuco-worker')}"}
 
 
+@pytest.mark.processes
 def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(
     notified: Harness, hook: Hook
 ) -> None:
@@ -90,6 +92,7 @@ def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(
     assert hook.heard[0] == {"text": "[Tiny] The state database failed: locked. Wait. (state.database)"}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("fault", ["it refuses", "its address is missing"])
 def test_a_webhook_that_does_not_work_is_tried_again_and_delays_nothing(
     notified: Harness, hook: Hook, fault: str

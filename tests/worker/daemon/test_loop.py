@@ -28,6 +28,8 @@ from worker.daemon.signals import Signals, Watchdog
 from worker.daemon.start import utc_now
 from worker.state import leader_lock
 
+pytestmark = pytest.mark.processes
+
 ACKNOWLEDGED = "before received>acknowledged"
 """A point within a step."""
 

@@ -42,6 +42,7 @@ def scored(harness: Harness, pk: int) -> bool:
     return harness.states().get(pk) == "published"
 
 
+@pytest.mark.processes
 def test_once_does_everything_and_ends_with_zero(live: Harness) -> None:
     """`once` answers everything, pushes the board whatever the interval, and empties the queue, in a new interpreter as cron starts it.
 
@@ -65,6 +66,7 @@ def test_once_does_everything_and_ends_with_zero(live: Harness) -> None:
     assert "neither a JSON web token nor" in told["token_expiry_unknown"]
 
 
+@pytest.mark.processes
 def test_once_says_what_a_pause_leaves_undone(live: Harness) -> None:
     """It does not wait for submissions that a pause holds, but counts them; `--finish` ends the begun ones and takes no others."""
     live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon on what waits for a person
@@ -80,6 +82,7 @@ def test_once_says_what_a_pause_leaves_undone(live: Harness) -> None:
     assert live.states() == {begun: "published"}
 
 
+@pytest.mark.processes
 def test_once_says_at_a_terminal_what_it_is_waiting_for(live: Harness) -> None:
     """An answer waits for its moment on the grid; at a terminal, and only there, this is said once."""
     live.configure({"submission": {"answer_grid": GRID_S}})
@@ -92,6 +95,7 @@ def test_once_says_at_a_terminal_what_it_is_waiting_for(live: Harness) -> None:
     assert screen.splitlines().count(sentence) == 1
 
 
+@pytest.mark.processes
 def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Harness) -> None:
     """`once` ends with a sentence; `run` continues when the token's file contains a valid one."""
     old = (live.folder / "token").read_text()
@@ -110,6 +114,7 @@ def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Harness)
     ended(daemon)
 
 
+@pytest.mark.processes
 def test_a_second_daemon_ends_with_one(live: Harness) -> None:
     """Only one daemon can use the state; the kernel releases the lock however that daemon ends."""
     first = live.run()
@@ -122,6 +127,7 @@ def test_a_second_daemon_ends_with_one(live: Harness) -> None:
     assert live.once().returncode == 0
 
 
+@pytest.mark.processes
 def test_once_ends_with_one_on_sigterm(live: Harness) -> None:
     """It was stopped before everything was done."""
     live.submit("A", embeddings(NEW))
@@ -131,6 +137,7 @@ def test_once_ends_with_one_on_sigterm(live: Harness) -> None:
     assert process.wait() == 1
 
 
+@pytest.mark.processes
 def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Harness) -> None:
     """A bad file, or one with another state, is refused in the log; a good one applies from then on, except to recorded phases."""
     daemon = live.run()
@@ -152,6 +159,7 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Harness) 
     ended(daemon)
 
 
+@pytest.mark.processes
 def test_old_secrets_stay_hidden_after_a_refused_reload(live: Harness) -> None:
     """The old configuration, and with it the old secret, stays in effect."""
     hook, old = live.folder / "hook", "http://127.0.0.1:9/old"
@@ -171,6 +179,7 @@ def test_old_secrets_stay_hidden_after_a_refused_reload(live: Harness) -> None:
     ended(daemon)
 
 
+@pytest.mark.processes
 def test_once_is_not_done_before_the_board_is_pushed(live: Harness) -> None:
     """If only the remote is unreachable, the exit code is 1, and the next run pushes."""
     live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon after failures
@@ -186,6 +195,7 @@ def test_once_is_not_done_before_the_board_is_pushed(live: Harness) -> None:
     assert live.teams() == ["A"]
 
 
+@pytest.mark.processes
 def test_secrets_appear_nowhere(live: Harness) -> None:
     """Logs, command lines, children's environments and git's configuration contain neither token nor secret."""
     live.configure({"evalai": {"token": "env:EVALAI_TOKEN_OF_TEST"}})
@@ -216,6 +226,7 @@ def test_secrets_appear_nowhere(live: Harness) -> None:
         assert bytes.fromhex(secret) not in everything
 
 
+@pytest.mark.processes
 def test_systemd_is_notified(live: Harness, tmp_path: Path) -> None:
     """The socket receives ready, watchdog and stopping."""
     address = tmp_path / "notify"
@@ -277,6 +288,7 @@ BAD_INPUTS = {
 }
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", BAD_INPUTS)
 def test_bad_input_gets_a_sentence_with_a_hint(live: Harness, name: str) -> None:
     """The documented exit code, what is wrong, how to fix it, and no traceback."""
@@ -294,6 +306,7 @@ def test_bad_input_gets_a_sentence_with_a_hint(live: Harness, name: str) -> None
     assert len(result.stderr) < 4000
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("command", "name", "code"),
     [
@@ -317,6 +330,7 @@ def test_the_final_error_in_the_journal_is_one_json_object(
     assert lines[-1]["hint"].endswith(".")
 
 
+@pytest.mark.processes
 def test_a_terminal_within_a_desktop_gets_words(live: Harness) -> None:
     """Programs inherit the variable that names the desktop's journal, although their stderr is another file."""
     (live.folder / "challenge.secret").unlink()
@@ -324,6 +338,7 @@ def test_a_terminal_within_a_desktop_gets_words(live: Harness) -> None:
     assert result.stderr.startswith("neuco-worker: ")
 
 
+@pytest.mark.processes
 def test_no_other_key_signs_for_a_challenge(live: Harness) -> None:
     """The fingerprint that was told stays the challenge's: the state refuses every other key, and names the first one."""
     assert live.once().returncode == 0
@@ -333,6 +348,7 @@ def test_no_other_key_signs_for_a_challenge(live: Harness) -> None:
     assert fingerprint(KEY.public) in refused.stderr
 
 
+@pytest.mark.processes
 def test_a_lost_secret_is_restored_or_replaced(live: Harness) -> None:
     """The hint says that it cannot be made again, and what follows from another one."""
     (live.folder / "challenge.secret").unlink()
@@ -359,6 +375,7 @@ def test_a_deposed_leader_writes_nothing(url: str) -> None:
                 tx.set_fact("a", "4")
 
 
+@pytest.mark.processes
 def test_a_command_lets_the_leader_push(live: Harness) -> None:
     """The answer is on the board when the command ends, whatever the leader's interval, or the command says why the leader could not."""
     live.configure({"leaderboard": {"publish_every": 3600}})

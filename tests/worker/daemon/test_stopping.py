@@ -15,6 +15,8 @@ from tests.worker.harness.gate import NEVER_SCORES, hanging, interpreter
 from tests.worker.harness.harness import NEW, Harness, embeddings, evaluating
 from worker.sandbox import Fault, FaultPlan
 
+pytestmark = pytest.mark.processes
+
 SOON_S = 50  # less than a call, a push or an evaluation may take; test_deploy_units.py adds up what the daemon may wait for
 
 

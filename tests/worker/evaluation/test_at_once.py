@@ -15,6 +15,8 @@ from tests.worker.harness.gate import interpreter
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, evaluating
 from worker.challenge.configuration import load
 
+pytestmark = pytest.mark.processes
+
 
 class Held:
     """A worker that scores several at once with the local engine, whose children wait before they begin; a context manager.

@@ -49,6 +49,7 @@ def test_a_file_is_to_blame_only_while_it_is_read(
     assert (blamed.code, isinstance(blamed, ParticipantError)) == (code, code.startswith("file."))
 
 
+@pytest.mark.processes
 def test_a_memory_limit_that_no_good_file_fits_into_is_refused(harness: Harness) -> None:
     """The configuration is refused before any participant's file is read."""
     harness.configure({"submission": {"memory_gigabytes": 0.1}})
@@ -59,6 +60,7 @@ def test_a_memory_limit_that_no_good_file_fits_into_is_refused(harness: Harness)
     assert set(read_phases(load(harness.path))) >= {"dev"}
 
 
+@pytest.mark.processes
 def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
     """A defect ends the child with a status; what it printed stays in its stderr."""
     arguments = command("worker.evaluation.evaluate_child")
@@ -92,6 +94,7 @@ def test_an_evaluation_that_fails_again_and_again_waits_longer(harness: Harness)
         assert worker.alerts() == set()
 
 
+@pytest.mark.processes
 def test_damaged_compiled_code_ends_no_evaluation(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,6 +113,7 @@ def test_damaged_compiled_code_ends_no_evaluation(
     assert [told.count(str(path)) for path in damaged if str(path) in told] == [1]
 
 
+@pytest.mark.processes
 def test_a_child_has_low_priority_and_sees_no_secret(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +132,7 @@ def test_a_child_has_low_priority_and_sees_no_secret(
             assert not [text for text in seen if secret in text]
 
 
+@pytest.mark.processes
 def test_a_rescore_under_way_mixes_no_protocols(harness: Harness) -> None:
     """Cells that were computed under the old protocol are kept under the old one."""
     protocols: list[str] = []
@@ -148,6 +153,7 @@ def test_a_rescore_under_way_mixes_no_protocols(harness: Harness) -> None:
     assert folds == [{4}, {5}]
 
 
+@pytest.mark.processes
 def test_a_child_that_cannot_be_started_is_tried_again(harness: Harness, worker: StepWorker) -> None:
     """If the child's folder cannot be made, the submission waits until it can."""
     folder = harness.state / "tmp"
@@ -161,6 +167,7 @@ def test_a_child_that_cannot_be_started_is_tried_again(harness: Harness, worker:
     assert harness.status(pk) == "finished"
 
 
+@pytest.mark.processes
 def test_a_child_loads_nothing_of_the_daemon() -> None:
     """Neither configuration nor database is loaded where participants' files are fetched and read, which also saves time."""
     heavy = {"pydantic", "yaml", "sqlalchemy", "psutil", "structlog"}

@@ -10,6 +10,8 @@ import pytest
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.verify import Status
 
+pytestmark = pytest.mark.processes
+
 STEP = 1.0
 BAD, GOOD, NEAR = embeddings(1), embeddings(2), embeddings(0)  # -1.4, 1.7 and 1.0
 

@@ -11,6 +11,8 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
 
+pytestmark = pytest.mark.processes
+
 CLOSE = ("board", "close", "--phase", "dev", "--yes", "--reason", "a test")
 
 

@@ -21,6 +21,8 @@ from worker.intake.waiting import WAITING
 from worker.organizer.rehearsal.practice_draw import practice_chain, served, sign
 from worker.sandbox import ManualClock
 
+pytestmark = pytest.mark.processes
+
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 NOTICE_S = 20
 

@@ -16,6 +16,7 @@ from worker.challenge.signing import Signer, openssh, signing_key
 OURS, OTHER = Signer(b"7" * 32), Signer(b"3" * 32)
 
 
+@pytest.mark.processes
 def test_git_accepts_what_was_signed_here(tmp_path: Path) -> None:
     """`git verify-commit` agrees with us about the challenge's key, and refuses another one."""
     if shutil.which("ssh-keygen") is None:

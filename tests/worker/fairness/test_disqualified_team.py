@@ -13,6 +13,8 @@ from worker.sandbox import ManualClock
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
 
+pytestmark = pytest.mark.processes
+
 STEP, REASON = 1.0, "several accounts"
 BAD, GOOD, NEAR = embeddings(1), embeddings(2), embeddings(0)  # -1.4, 1.7 and 1.0
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from leaderboard.git import without_signature
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.signing import signing_key
 from worker.fairness import events
+
+pytestmark = pytest.mark.processes
 
 
 def test_only_changes_are_registered_and_pushed(harness: Harness, worker: StepWorker) -> None:

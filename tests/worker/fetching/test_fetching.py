@@ -27,6 +27,8 @@ from worker.runtime.acts import LOOK_S
 from worker.sandbox import Fault, FaultPlan
 from worker.state import OutboxKind, State
 
+pytestmark = pytest.mark.processes
+
 
 def test_a_failed_download_is_tried_again(harness: Harness, worker: StepWorker) -> None:
     """Faults of the file store cost time, never a submission."""

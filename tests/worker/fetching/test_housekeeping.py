@@ -20,6 +20,7 @@ def tidied(harness: Harness, worker: StepWorker) -> set[int]:
     return {row.pk for row in rows if worker.daemon.files.find(row.file_hash or "") is not None}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("rule", "kept"), [("baselines", {"baseline"}), ("top:1", {"baseline", "A", "B"})])
 def test_files_that_may_be_published_are_kept_until_the_reveal(
     harness: Harness, rule: str, kept: set[str]

@@ -60,6 +60,7 @@ def binaries() -> Path | None:
 
 
 ON_POSTGRES = [
+    pytest.mark.processes,
     pytest.mark.xdist_group("postgres"),  # one server
     pytest.mark.skipif(binaries() is None, reason="no PostgreSQL server is installed (tests/setup.sh)"),
 ]

@@ -12,6 +12,8 @@ import pytest
 from tests.worker.harness.harness import AHEAD, Harness, embeddings
 from worker.sandbox import Fault, JournalEntry, ManualClock
 
+pytestmark = pytest.mark.processes
+
 DEFAULTS = {
     "evalai": {"poll_every": 5, "reconcile_every": 600, "requests_per_minute": 50},
     "submission": {"answer_grid": 30},

@@ -13,6 +13,8 @@ from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
 from worker.state import ATTESTED, OutboxKind, State
 
+pytestmark = pytest.mark.processes
+
 
 def calls(harness: Harness, since: int = 0) -> list[JournalEntry]:
     """Return the API calls after a line of the journal."""

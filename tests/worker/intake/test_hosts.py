@@ -6,9 +6,13 @@ import json
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.sandbox import ManualClock
+
+pytestmark = pytest.mark.processes
 
 BASELINE, OTHER = "Baseline random embeddings", "Baseline mean embeddings"
 

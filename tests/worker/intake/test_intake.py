@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.sandbox import FaultPlan
 from worker.state import State
+
+pytestmark = pytest.mark.processes
 
 BAD = b"id,0,1\nimg_000,1,2\n"
 

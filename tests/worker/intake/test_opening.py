@@ -13,6 +13,8 @@ from worker.challenge.configuration import load
 from worker.sandbox import ManualClock
 from worker.state import State
 
+pytestmark = pytest.mark.processes
+
 DAY = timedelta(days=1)
 OPENING = DAY.total_seconds()
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 
+pytestmark = pytest.mark.processes
+
 DAY = 86400.0
 LIMIT = "max_submissions_per_day"
 

@@ -11,6 +11,8 @@ from worker.organizer.decisions import disqualify, retry
 from worker.organizer.session import open_session
 from worker.state import State
 
+pytestmark = pytest.mark.processes
+
 
 def numbers(harness: Harness, pk: int) -> tuple[int, int]:
     """Return the team and the author that EvalAI shows for a submission."""

@@ -12,6 +12,8 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.sandbox.writable import FILES, FLAGS, MOMENTS, STATUSES
 from worker.state import State
 
+pytestmark = pytest.mark.processes
+
 BASELINE = "Baseline mean embeddings"
 DECISIVE = (
     "status",

@@ -12,6 +12,8 @@ import yaml
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.sandbox import ManualClock
 
+pytestmark = pytest.mark.processes
+
 DAY = 86400.0
 
 

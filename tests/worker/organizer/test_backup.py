@@ -22,6 +22,7 @@ from worker.organizer.session import open_session
 from worker.state import Store, schema
 
 
+@pytest.mark.processes
 def test_a_backup_is_private_and_restores_everything_but_tokens(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,6 +60,7 @@ def test_a_backup_is_private_and_restores_everything_but_tokens(
         assert configuration.path(phase.ids).is_file()
 
 
+@pytest.mark.processes
 def test_an_older_archive_is_kept(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,6 +87,7 @@ def test_an_older_archive_is_kept(
     assert read_backup(archive, tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.processes
 def test_a_restored_worker_continues_from_what_was_published(harness: Harness, tmp_path: Path) -> None:
     """Later receipts stay valid; submissions answered since are named, and a re-run brings each back."""
     harness.configure({"leaderboard": {"receipts_every": 1000}})
@@ -153,6 +156,7 @@ def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:
         receipts.check_growth(public, receipts.receipts_file(tx), key=key)
 
 
+@pytest.mark.processes
 def test_what_cannot_be_restored_is_named(harness: Harness, tmp_path: Path) -> None:
     """A damaged archive is not restored, because other labels or another secret would go unnoticed."""
     archive, file = tmp_path / "backup.zip", tmp_path / "file"

@@ -72,6 +72,7 @@ def test_every_check_has_a_fault_that_proves_it() -> None:
     assert sorted(check.id for check in CHECKS) == sorted(FAULTS)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("identifier", "fault"),
     [*FAULTS.items(), *SHADES],
@@ -90,6 +91,7 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
     assert SECRET_LABEL not in json.dumps(report.to_json())
 
 
+@pytest.mark.processes
 def test_the_doctor_survives_a_ray_that_aborts(
     challenge: FaultyChallenge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,7 @@ def problems(report: Examination) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("identifier", "words", "what", "changes"),
     MISCONFIGURED,
@@ -130,6 +133,7 @@ def test_each_misconfiguration_at_evalai_is_named_once(
     assert all(others == [f"{identifier} failed."] for others in found.values()), found
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("approved", [True, False])
 def test_before_the_approval_a_note_names_the_price(challenge: FaultyChallenge, *, approved: bool) -> None:
     """It is a note, because only EvalAI's team knows what a challenge costs."""
@@ -141,6 +145,7 @@ def test_before_the_approval_a_note_names_the_price(challenge: FaultyChallenge, 
     )
 
 
+@pytest.mark.processes
 def test_a_later_phase_that_waits_is_in_order_while_another_one_is_open(challenge: FaultyChallenge) -> None:
     """The last phase begins later and is not public yet, as it should be; if no phase is open, each one that waits is named."""
     challenge.prepare = lambda evalai: evalai.set_phase(
@@ -152,6 +157,7 @@ def test_a_later_phase_that_waits_is_in_order_while_another_one_is_open(challeng
     assert ("phase dev only from hosts" in dev, "phase eval yet" in last) == (True, True)
 
 
+@pytest.mark.processes
 def test_before_the_opening_no_phase_is_public_and_after_it_each_must_be(challenge: FaultyChallenge) -> None:
     """By the day in the configuration; a phase that is public too early is named, too."""
     challenge.prepare = lambda evalai: evalai.set_phase("dev", is_public=False)
@@ -167,6 +173,7 @@ def test_before_the_opening_no_phase_is_public_and_after_it_each_must_be(challen
     assert "although it opens only on" in sentence
 
 
+@pytest.mark.processes
 def test_what_was_read_is_compared_although_a_later_call_fails(challenge: FaultyChallenge) -> None:
     """EvalAI does not show what only hosts see of a leaderboard: the rest is compared, and this is a failure."""
     misconfigured("phase", {"show_scores_on_leaderboard": False, "disable_logs": True})(challenge)
@@ -180,6 +187,7 @@ def test_what_was_read_is_compared_although_a_later_call_fails(challenge: Faulty
     assert ("shows no values" in first, "did not send a usable answer" in failed) == (True, True)
 
 
+@pytest.mark.processes
 def test_a_setting_that_evalai_does_not_send_is_unknown_and_never_good(challenge: FaultyChallenge) -> None:
     """Each field that is compared is left out once, and missed by its name; all others together are not missed."""
     dev, last = HEALTHY_PHASES  # the order of one leaderboard is in its schema, that of the other is not
@@ -196,6 +204,7 @@ def test_a_setting_that_evalai_does_not_send_is_unknown_and_never_good(challenge
             assert f"EvalAI does not say {key} of" in str(problems(challenge.look(*EVALAI))), key
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("failed", ["configuration.file", "evalai.server"])
 def test_what_depends_on_a_failed_check_is_skipped(challenge: FaultyChallenge, failed: str) -> None:
     """Each error is reported once; checks of what could not be read guess nothing, and name the failed check."""
@@ -219,6 +228,7 @@ NEEDED = {
 """Without these, an answer cannot be read, or there is nothing to compare."""
 
 
+@pytest.mark.processes
 def test_the_empty_history_of_a_first_start_is_no_other_challenges(challenge: FaultyChallenge) -> None:
     """The first push has a history without boards; a board that this state does not know is another challenge's."""
     challenge.push("leaderboard/history.jsonl", "")
@@ -276,6 +286,7 @@ def fingerprint(folder: Path) -> dict[str, tuple[int, str]]:
     }
 
 
+@pytest.mark.processes
 def test_a_healthy_challenge_has_no_finding_and_is_not_changed(challenge: FaultyChallenge) -> None:
     """Nothing is found or skipped, received, written, pushed or posted, and no file of the challenge is made or changed."""
     challenge.open()
@@ -298,6 +309,7 @@ def test_a_healthy_challenge_has_no_finding_and_is_not_changed(challenge: Faulty
         assert connection.recv(1) == b""  # connected, and hung up without a word
 
 
+@pytest.mark.processes
 def test_the_command_shows_failures_first_and_ends_with_1(
     challenge: FaultyChallenge, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -336,6 +348,7 @@ def test_the_command_shows_failures_first_and_ends_with_1(
         assert hidden not in captured.out + captured.err
 
 
+@pytest.mark.processes
 def test_advice_about_epochs_is_one_number_for_all_phases(challenge: FaultyChallenge) -> None:
     """It is enough for every task, or for all others without the task that needs the most, which is named."""
     challenge.change({"scoring": {"epochs": 1}})
@@ -356,6 +369,7 @@ def test_advice_about_epochs_is_one_number_for_all_phases(challenge: FaultyChall
     assert challenge.examine("labels.steps").outcomes[0].findings == ()
 
 
+@pytest.mark.processes
 def test_a_terminal_shows_what_is_being_checked(challenge: FaultyChallenge) -> None:
     """The checks are counted, since some take long."""
     challenge.open()
@@ -363,6 +377,7 @@ def test_a_terminal_shows_what_is_being_checked(challenge: FaultyChallenge) -> N
     assert f"of {len(CHECKS)}: Does a submission fit its limits" in screen
 
 
+@pytest.mark.processes
 def test_all_placeholders_are_one_problem(challenge: FaultyChallenge) -> None:
     """They are named with what to enter; what depends on them is not checked, but the other phase is."""
     challenge.change({"evalai": {"challenge": 0, "queue": EXAMPLE_QUEUE}})
@@ -383,6 +398,7 @@ def test_all_placeholders_are_one_problem(challenge: FaultyChallenge) -> None:
     assert "eval/alpha__regr.csv" in finding.sentence
 
 
+@pytest.mark.processes
 def test_a_baseline_shows_how_much_neighbors_leak(challenge: FaultyChallenge) -> None:
     """Embeddings that only know their tile predict the mean of its labels, which random splits reward and splits by group do not."""
     tiles = np.arange(ROWS) % 20
@@ -411,6 +427,7 @@ def test_a_baseline_shows_how_much_neighbors_leak(challenge: FaultyChallenge) ->
     )
 
 
+@pytest.mark.processes
 def test_groups_that_are_too_large_are_told(challenge: FaultyChallenge) -> None:
     """A group with a fifth of the samples is never tested on, and a class that is in one group leaves test parts without it."""
     rare = [(name, int(row < 8)) for row, (name, _) in enumerate(label_rows("dev")["beta__cls.csv"])]
@@ -427,6 +444,7 @@ def test_groups_that_are_too_large_are_told(challenge: FaultyChallenge) -> None:
     assert "doctor --baseline FILE" in sentences
 
 
+@pytest.mark.processes
 def test_warnings_alone_end_with_0_and_json_is_one_document(
     challenge: FaultyChallenge, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -95,6 +95,7 @@ def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
 
 
+@pytest.mark.processes
 def test_git_takes_only_what_may_be_published(tmp_path: Path) -> None:
     """Whatever else is put into the folder, such as a token, a backup or a report, `git add` leaves it out."""
     scaffold.create(tmp_path / "c", PLAN, now=NOW)
@@ -157,6 +158,7 @@ def test_wrong_options_get_a_sentence(
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.processes
 def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
     """At a terminal, each wrong answer gets a sentence and the same question; the next commands come last, quoted for a shell."""
     text = shown(

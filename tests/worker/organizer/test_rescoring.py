@@ -14,6 +14,8 @@ from worker.organizer.rescoring import carry_out, expected_s, make_plan
 from worker.organizer.session import open_session
 from worker.state import State
 
+pytestmark = pytest.mark.processes
+
 
 def huge() -> bytes:
     """Return embeddings that can be trained on only after standardization."""

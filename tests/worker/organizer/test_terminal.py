@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.table import Table
 from rich.text import Text
 
@@ -46,6 +47,7 @@ def test_no_number_of_a_table_is_cut_off_in_a_narrow_terminal() -> None:
     ]
 
 
+@pytest.mark.processes
 def test_commands_show_untrusted_text_without_any_effect(harness: Harness, worker: StepWorker) -> None:
     """For example a team's name in the list of submissions and the awards, or a server's text in the status."""
     harness.submit(HOSTILE)

@@ -59,6 +59,7 @@ def bare(public: Path, tmp_path: Path) -> Path:
     return bare
 
 
+@pytest.mark.processes
 def test_ids_and_dimension_come_from_wherever_they_are_published(public: Path, bare: Path) -> None:
     """A folder, a repository, and its clone without files give the same."""
     (public.parent / "clone").mkdir()
@@ -69,6 +70,7 @@ def test_ids_and_dimension_come_from_wherever_they_are_published(public: Path, b
         assert (wanted.ids, wanted.embedding_dim, wanted.phase) == (IDS, DIM, "dev"), place
 
 
+@pytest.mark.processes
 def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> None:
     """A template has every id and no value, and the check says so; a good file is valid for its phase."""
 
@@ -129,6 +131,7 @@ def test_unusable_published_files_are_reported(
     assert error.value.exit_code == 2
 
 
+@pytest.mark.processes
 def test_line_ends_that_git_has_converted_do_not_matter(bare: Path, tmp_path: Path) -> None:
     """In a clone, what was committed is read; in a copy of its files, the ids are the same with the line ends of another system."""
     git(tmp_path, "clone", "-q", "-c", "core.autocrlf=true", "-b", "main", str(bare), "clone")
@@ -138,6 +141,7 @@ def test_line_ends_that_git_has_converted_do_not_matter(bare: Path, tmp_path: Pa
     assert asked(None, None, str(tmp_path / "clone"), "dev").ids == IDS
 
 
+@pytest.mark.processes
 def test_places_without_a_challenge_are_refused(tmp_path: Path) -> None:
     """A folder without its files, an empty repository, an address at which nobody listens, or a command."""
     git(tmp_path, "init", "-q", "--bare", "empty.git")

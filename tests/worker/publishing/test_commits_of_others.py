@@ -17,6 +17,8 @@ from worker.organizer.doctor import examine
 from worker.organizer.doctor.check import Level
 from worker.state.alerts import ALERT_KEPT_FOR
 
+pytestmark = pytest.mark.processes
+
 HISTORY = "leaderboard/history.jsonl"
 STRANGER = Signer(b"7" * 32)
 

@@ -13,6 +13,8 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.fairness.disclosure import FILES_PATH
 from worker.state import State
 
+pytestmark = pytest.mark.processes
+
 FIRST, SECOND = "aa.0", "bb.0"
 
 

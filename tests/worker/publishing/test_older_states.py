@@ -16,6 +16,8 @@ from worker.organizer.archiving import mark_restored
 from worker.publishing.boards import attestation_files
 from worker.state import State
 
+pytestmark = pytest.mark.processes
+
 CADENCE_S = 1000
 
 

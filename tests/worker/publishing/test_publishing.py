@@ -25,6 +25,7 @@ from worker.publishing.boards import PORTION, BoardHistory, begin_cycle, keep_bo
 from worker.state import State, Store
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("change", ["rename", "disqualify"])
 def test_a_change_while_a_push_is_under_way_is_pushed_next(harness: Harness, change: str) -> None:
     """What the listing brings or a person decides is not in the current push; another push follows by itself."""
@@ -46,6 +47,7 @@ def test_a_change_while_a_push_is_under_way_is_pushed_next(harness: Harness, cha
         assert harness.teams() == (["B"] if change == "rename" else [])
 
 
+@pytest.mark.processes
 def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> None:
     """This includes answers that no board has shown; later ones are on none until the board is opened again."""
     harness.configure({"leaderboard": {"publish_every": 3600}})
@@ -71,6 +73,7 @@ def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> N
         worker.drive(lambda: set(harness.teams()) == {"A", "B", "C"})
 
 
+@pytest.mark.processes
 def test_a_board_that_a_decision_overtakes_is_not_stored(harness: Harness, worker: StepWorker) -> None:
     """It was computed before the phase was closed, and is made again."""
     harness.submit("A", embeddings(1))
@@ -91,6 +94,7 @@ def test_a_board_that_a_decision_overtakes_is_not_stored(harness: Harness, worke
         assert keep_boards(tx, cycle)
 
 
+@pytest.mark.processes
 def test_only_the_page_says_when_the_log_was_continued(harness: Harness, worker: StepWorker) -> None:
     """So a visitor sees that the challenge is alive, and no other file changes with every line; `verify` derives the same page."""
 
@@ -118,6 +122,7 @@ def messages(harness: Harness) -> list[str]:
     return [text.strip() for text in texts if text.strip()]
 
 
+@pytest.mark.processes
 def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> None:
     """Boards, a batch of receipts, a closed board and a reveal are told apart.
 
@@ -155,6 +160,7 @@ def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> 
     ]
 
 
+@pytest.mark.processes
 def test_no_batch_is_backdated(harness: Harness, worker: StepWorker) -> None:
     """After a pause the next batch carries its own time, missed ones are not made up for, and the first commitment's interval stays."""
     hour, slack = timedelta(hours=1), timedelta(minutes=10)
@@ -174,6 +180,7 @@ def test_no_batch_is_backdated(harness: Harness, worker: StepWorker) -> None:
     assert paused < last <= paused + hour + slack
 
 
+@pytest.mark.processes
 def test_methods_of_private_submissions_are_not_shown(harness: Harness, worker: StepWorker) -> None:
     """Those of public ones are on the board with the value, as they were sent."""
     code = "https://git.example/code"
@@ -214,6 +221,7 @@ def test_the_history_in_memory_is_read_once(tmp_path: Path) -> None:
     assert len({id(row) for row in rows}) == len(rows) - len(equal)
 
 
+@pytest.mark.processes
 def test_an_id_list_is_published_with_the_first_score_of_its_phase(tmp_path: Path) -> None:
     """Ids of a phase that has not opened appear nowhere; those of an open one are the ids that were committed to."""
     with Harness(tmp_path) as harness, harness.worker() as worker:

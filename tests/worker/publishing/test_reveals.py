@@ -10,6 +10,8 @@ import pytest
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.sandbox import ManualClock
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def clock() -> ManualClock:

@@ -8,12 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
+import pytest
 
 from scoring.errors import NeucoError
 from tests.waiting import LIMIT_S, until
 from worker.runtime.child import Child
 from worker.runtime.child_acts import ChildAct, ChildRunner, Limits, OverLimit
 from worker.state import Outcome, Store, Transaction
+
+pytestmark = pytest.mark.processes
 
 STAYS = """sleep 1000 </dev/null >/dev/null 2>&1 & echo "{\\"pid\\": $!}\""""
 START = datetime(2026, 1, 1, tzinfo=UTC)

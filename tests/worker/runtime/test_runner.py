@@ -222,7 +222,10 @@ def test_a_result_is_kept_while_the_state_fails(store: Store) -> None:
     assert (ended.error, recorded(store)) == (None, "word kept;")
 
 
-@pytest.mark.parametrize("defect", [True, False], ids=["defect", "no interpreter"])
+@pytest.mark.parametrize(
+    "defect",
+    [pytest.param(True, id="defect"), pytest.param(False, id="no interpreter", marks=pytest.mark.processes)],
+)
 def test_an_act_whose_child_cannot_start_fails(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: bool
 ) -> None:
@@ -254,6 +257,7 @@ def pass_seconds(worker: StepWorker, seconds: float, *, calls_hang: bool = False
             worker.drive(lambda: not worker.daemon.intake.busy)
 
 
+@pytest.mark.processes
 def test_a_call_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> None:
     """If EvalAI never responds, the call is tried again after 75 s, the organizer is told, and nothing is lost."""
     worker.drive()
@@ -276,6 +280,7 @@ def test_a_call_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> 
     assert worker.alerts() == set()
 
 
+@pytest.mark.processes
 def test_a_push_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> None:
     """Git and all its processes are killed, the next push uses a new publisher, and answers never wait."""
     worker.drive()

@@ -193,6 +193,7 @@ def noise_in(whole: bytes) -> bytes:
     return whole[:4096] + b"\x0d\xff" * (len(whole) // 2 - 2048)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "damage",
     [lambda whole: b"garbage" * 3000, lambda whole: whole[:13_000], noise_in],

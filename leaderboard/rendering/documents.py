@@ -76,7 +76,17 @@ class HistoryRow(_Shown):
     """Number of the row: it stays the same in the whole history of the phase, also if the team gets another name."""
 
 
-class EntryRow(_Shown, _Placed):
+class NewestOnly(Document):
+    """What the newest board alone shows of an entry; the values are those of its standing."""
+
+    group: Number
+    """Number of the entry's group, from the top. A group's first entry does not beat any other entry of the group with 95 % confidence."""
+
+
+NEWEST = tuple(NewestOnly.model_fields)
+
+
+class EntryRow(NewestOnly, _Shown, _Placed):
     """A row of the newest board."""
 
     move: int
@@ -85,8 +95,6 @@ class EntryRow(_Shown, _Placed):
     """`own` if another submission of the team counts, `passive` if something else caused the move."""
     rank_if_competing: Positive | None
     """Rank that an entry below the others would have, such as a team out of competition, which affects no others. Null for the others."""
-    group: Number
-    """Number of the entry's group, from the top. A group's first entry does not beat any other entry of the group with 95 % confidence."""
     reliable: bool
     """False for a mean Q below zero."""
     why: str

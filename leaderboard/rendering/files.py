@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from leaderboard.rendering.assets import schemas, templates
 from leaderboard.rendering.charts import evolution_figures
+from leaderboard.rendering.columns import COLUMNS
 from leaderboard.rendering.documents import EntryRow, PhaseDocument, rounded
 from leaderboard.rendering.history import update_history
 from leaderboard.rendering.names import csv_cell, csv_text, markdown
@@ -51,7 +52,14 @@ def render_block(phases: Sequence[ShownPhase], access: str) -> str:
     """Return the block with its markers, without a final newline."""
     same_rules = len({phase.rules for phase in phases}) == 1
     return (
-        templates().get_template("readme.md.j2").render(phases=phases, same_rules=same_rules, access=access)
+        templates()
+        .get_template("readme.md.j2")
+        .render(
+            phases=phases,
+            same_rules=same_rules,
+            access=access,
+            columns=[column for column in COLUMNS if column.in_readme],
+        )
     )
 
 

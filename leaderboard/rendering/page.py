@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from leaderboard.ranking import stability_sentence
 from leaderboard.rendering.assets import asset, templates
+from leaderboard.rendering.columns import COLUMNS
 from leaderboard.rendering.documents import Interval, PhaseDocument
 from leaderboard.rendering.history import Past, Update, past_submissions, updates
 from leaderboard.rendering.shown import ShownPhase
@@ -68,6 +69,7 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
         ],
         repository=site.repository,
         sections=sections,
+        columns=COLUMNS,
         first=(begun or [phase.document.phase for phase in phases[:1]] or [""])[-1],
         style=asset("page.css"),
         dark=asset("dark.css"),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from leaderboard.rendering.documents import HistoryLine, HistoryRow, PhaseDocument
+from leaderboard.rendering.documents import NEWEST, HistoryLine, HistoryRow, PhaseDocument
 from leaderboard.rules import Rounding
 from leaderboard.snapshot import (
     Board,
@@ -127,8 +127,8 @@ def _completed(board: Board, document: PhaseDocument) -> Board:
             standing,
             rank=row.rank_if_competing or standing.rank,
             apart=row.rank_if_competing is not None,
-            group=row.group,
             last_submitted_at=row.last_submission,
+            **{name: getattr(row, name) for name in NEWEST},
         )
         for standing, row in zip(board.standings, document.entries, strict=True)
     )

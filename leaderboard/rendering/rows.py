@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from leaderboard.rendering.documents import EntryRow, Row, printed, rounded
+from leaderboard.rendering.documents import NEWEST, EntryRow, Row, printed, rounded
 from leaderboard.rendering.names import distinct_names, shown_method
 from leaderboard.rules import Rounding
 from leaderboard.snapshot import (
@@ -200,6 +200,7 @@ def public_rows(
         rows.append(
             Row(
                 **row,
+                **{name: getattr(standing, name) for name in NEWEST},
                 position=position,
                 rank=standing.rank if standing.numbered else None,
                 rank_by_mean=standing.rank_by_mean if standing.numbered else None,
@@ -208,7 +209,6 @@ def public_rows(
                 rank_if_competing=standing.rank if standing.apart else None,
                 q_text=printed(row["q_mean"], rounding.decimals, rounding.ladder_step),
                 reliable=row["q_mean"] >= 0,
-                group=standing.group,
                 last_submission=standing.last_submitted_at.astimezone(UTC),
                 why=why(standing, board, names, decisions),
                 method=method.name,

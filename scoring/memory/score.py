@@ -27,8 +27,9 @@ from scoring.memory.pairing import pair
 from scoring.memory.result import Result
 from scoring.neuco_bench.configuration import SAMPLE, StandaloneSettings, parameters_of, parse_settings
 from scoring.neuco_bench.labels import LabeledTask, Labels, id_names, read_annotations
+from scoring.neuco_bench.material import Material, chosen_tasks, join_material, read_material
 from scoring.neuco_bench.reading import take_embeddings
-from scoring.neuco_bench.run import SEED, Material, chosen_tasks, join_material, read_material, score_run
+from scoring.neuco_bench.run import SEED, score_run
 from scoring.printable import count_of
 from scoring.probes import PROBES
 from scoring.probes.probe import probe_class

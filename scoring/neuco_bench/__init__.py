@@ -8,6 +8,7 @@ __all__ = [
     "configuration",
     "expectations",
     "labels",
+    "material",
     "plots",
     "reading",
     "results",

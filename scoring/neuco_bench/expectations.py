@@ -10,8 +10,9 @@ import numpy as np
 from scoring.errors import NeucoError, OrganizerError
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import LabeledTask, read_labels
+from scoring.neuco_bench.material import Material
 from scoring.neuco_bench.reading import read_embeddings
-from scoring.neuco_bench.run import Material, score_run
+from scoring.neuco_bench.run import score_run
 from scoring.printable import count_of
 from scoring.tasks import CHALLENGE_TYPES, TaskType, is_package, label_rows, make_task
 from scoring.tasks.packages import TaskPackage, read_package

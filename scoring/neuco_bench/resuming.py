@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from scoring.neuco_bench.configuration import StandaloneSettings
+from scoring.neuco_bench.material import Material
 from scoring.neuco_bench.results import SUMMARY, as_json, read_results
-from scoring.neuco_bench.run import Material
 from scoring.scorecard import versions
 
 WITHOUT_EFFECT = {"raw", "warnings", "update_leaderboard"}  # on the files of a run

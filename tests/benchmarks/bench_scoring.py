@@ -101,8 +101,9 @@ def _replayed(data: ChallengeData, threads: int) -> object:
     """Score with NeuCo-Bench's stream, as `neuco-worker score` does."""
     from scoring.neuco_bench.configuration import parse_settings
     from scoring.neuco_bench.labels import read_annotations
+    from scoring.neuco_bench.material import read_material
     from scoring.neuco_bench.results import as_json, summary_document
-    from scoring.neuco_bench.run import read_material, score_run
+    from scoring.neuco_bench.run import score_run
 
     recipe = {"epochs": EPOCHS, "batch_size": 64, "learning_rate": 0.001}
     document = {"k_folds": FOLDS, "embedding_dim": DIM, "probe_type": "linear", "probe_params": recipe}

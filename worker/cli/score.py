@@ -23,7 +23,7 @@ SHORT = "* The probe trains for too few steps, so this says little about the emb
 
 if TYPE_CHECKING:
     from scoring.neuco_bench.configuration import StandaloneSettings
-    from scoring.neuco_bench.run import Material
+    from scoring.neuco_bench.material import Material
 
 
 def score(
@@ -130,10 +130,10 @@ def score(
     """
     from leaderboard.exchange import rank_runs
     from scoring.neuco_bench.labels import read_annotations
+    from scoring.neuco_bench.material import read_material
     from scoring.neuco_bench.reading import read_excluded
     from scoring.neuco_bench.results import as_json, make_run_folder, read_results
     from scoring.neuco_bench.resuming import finished_run, inputs_digest, mark_finished
-    from scoring.neuco_bench.run import read_material
     from scoring.printable import count_of
     from worker.cli.rank import show_leaderboard, write_leaderboard
 

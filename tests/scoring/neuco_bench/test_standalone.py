@@ -14,9 +14,10 @@ from scoring.errors import OrganizerError, ParticipantError
 from scoring.neuco_bench.configuration import parse_settings, read_settings
 from scoring.neuco_bench.expectations import check_task
 from scoring.neuco_bench.labels import read_annotations, read_labels
+from scoring.neuco_bench.material import read_material
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.results import make_run_folder
-from scoring.neuco_bench.run import read_material, score_run
+from scoring.neuco_bench.run import score_run
 from scoring.probes import PROBES
 from scoring.tasks import TaskType, load_tasks
 

@@ -171,3 +171,14 @@ def test_with_the_key_an_older_clone_shows_that_commits_are_others(
             assert told == (set() if still_there else {Status.CONTRADICTED if lacks else Status.BELIEVED}), (
                 place
             )
+
+
+def test_the_longer_of_two_states_is_the_newest_whatever_their_dates(clone: Git) -> None:
+    """Somebody merges a commit that a forced push had removed; a clock that was set back before decides nothing."""
+    *before, last = commits_of(clone)
+    write(clone, [*before, dated(last, -365)])
+    longer = clone.git("rev-parse", "HEAD")
+    write(clone, [*before[:-1], dated(before[-1], 365), replace(last, key=None, merges=longer)])
+    with clone.checked() as repository:
+        assert repository.commit is not None
+        assert repository.commit.commit == longer

@@ -216,13 +216,12 @@ class PhaseReplay:
         return None
 
     def qualified(self, moment: datetime) -> frozenset[int | None]:
-        """Return the teams with a submission that counts at a moment."""
+        """Return the teams with a submission that counts at a moment; a disqualified team is on no board, whether or not it is one."""
         newest: list[SubmissionEvent | QualifyingEvent | None] = [
             *(history.at(moment) for history in self.submissions.values()),
             *(history.at(moment) for history in self._qualifying.values()),
         ]
-        teams = {facts.team_key for facts in newest if facts is not None and membership.stands(facts)}
-        return frozenset(team for team in teams if self.disqualified(team, moment) is None)
+        return frozenset(facts.team_key for facts in newest if facts is not None and membership.stands(facts))
 
     def snapshot(self, moment: datetime) -> PhaseSnapshot | None:
         """Return everything that decides the board of a moment; None before the phase was recorded.

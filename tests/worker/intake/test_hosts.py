@@ -10,7 +10,7 @@ import pytest
 
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
-from worker.sandbox import ManualClock
+from worker.sandbox import Fault, ManualClock
 
 pytestmark = pytest.mark.processes
 
@@ -166,6 +166,26 @@ def test_who_sent_a_submission_is_decided_once(harness: Harness, worker: StepWor
     late = harness.submit("cohost", embeddings(4))
     worker.advance(25 * 3600)
     assert (late in {row["submission"] for row in harness.boards()}, worker.alerts()) == (True, set())
+
+
+def test_a_host_who_leaves_while_authors_cannot_be_looked_up_stays_one(harness: Harness) -> None:
+    """What is decided is not decided again, even if nothing else is known of the submission yet."""
+    with harness.worker() as worker:
+        harness.submit("cohost", embeddings(1))
+        worker.drive()
+
+    def checkpoint(name: str) -> None:
+        if name == "before call authors":
+            harness.evalai.faults.force(Fault.ERROR_BEFORE)
+
+    with harness.worker(checkpoint=checkpoint) as worker:
+        baseline = harness.submit("cohost", embeddings(2), method_name=BASELINE)
+        worker.drive()
+        harness.evalai.change_hosts("host")
+        worker.advance(6 * 3600)
+        assert "'cohost' left" in worker.alert("evalai.hosts_changed")
+        assert (worker.row(baseline).by_member, worker.row(baseline).own) == (None, True)
+        assert rows(harness) == {BASELINE: None}
 
 
 def test_a_server_that_hides_its_hosts_stops_nothing(harness: Harness, worker: StepWorker) -> None:

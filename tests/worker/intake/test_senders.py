@@ -200,6 +200,10 @@ def test_a_submission_of_another_challenge_is_told_and_waits_for_nobody(
     worker.advance(3600)
     assert [worker.state(pk) for pk in moved] == [State.CANCELLED] * 2
     assert worker.alerts() == {"facts.other_challenge"}
+    for method in ("another", harness.evalai.submission(moved[1])["method_name"]):
+        harness.evalai.edit(moved[1], method_name=method)
+        worker.drive(lambda method=method: worker.row(moved[1]).at_evalai["method"] == method)
+        assert worker.state(moved[1]) is State.CANCELLED
     assert harness.command("challenge", "retry", str(moved[0])).returncode == 0
     worker.finish(moved[0])
     assert (

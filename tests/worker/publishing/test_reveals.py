@@ -28,17 +28,25 @@ def changes() -> dict[str, Any]:
 def test_a_private_entry_is_opened_once_the_board_of_another_phase_needs_it(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """Without the fact that it was answered, nobody could check that its team competes in a phase that comes after the reveal."""
-    for team, is_public in (("A", True), ("B", False)):
+    """Without the facts that it was answered or removed, nobody could check which teams compete in a phase that comes after the reveal."""
+    pks = [
         harness.submit(team, embeddings(1), is_public=is_public)
+        for team, is_public in (("A", True), ("B", False), ("D", False), ("E", False))
+    ]
     worker.drive()
+    removed = worker.row(pks[3]).team_key
     worker.stop()
+    harness.decide("challenge", "disqualify", str(pks[2]))
     harness.decide("challenge", "reveal", "--phase", "dev", "--open")
     worker.start()
-    for number, team in enumerate("ABC"):
-        harness.submit(team, embeddings(number), phase="eval")
+    for number, team in enumerate("ABCDE"):
+        harness.submit(team, embeddings(number % 2), phase="eval")
+    worker.drive()
+    worker.stop()
+    harness.decide("challenge", "disqualify", "--team", str(removed))
+    worker.start()
     worker.drive()
     ranks = {row["team"]: row["rank"] is not None for row in harness.boards("eval")}
-    assert ranks == {"A": True, "B": True, "C": False}
+    assert ranks == {"A": True, "B": True, "C": False, "D": False}
     harness.decide("challenge", "reveal", "--phase", "eval", "--open")
     assert harness.contradictions() == []

@@ -22,7 +22,7 @@ from scoring.scorecard import folds_to_json
 from scoring.tasks import load_tasks
 from tests.acceptance.fair_challenge import PHASES
 from tests.acceptance.liar import EVERY, Story
-from tests.acceptance.lies import Lie, Tell, score
+from tests.acceptance.lie import Lie, Tell, score
 from tests.worker.harness.harness import SECRET
 from worker.challenge.secrets import public_value, split_key, value_of
 from worker.challenge.setups import PhaseSetup, put_on_record

@@ -14,7 +14,10 @@ import pytest
 from tests.acceptance.fair_challenge import FILES, HOSTS, PHASES, Fair, lies, named
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.liar_draws import DRAWS
-from tests.acceptance.lies import LIES, raise_score, regroup_from_the_start, score, with_ladder
+from tests.acceptance.lie import raise_score, score
+from tests.acceptance.lies import LIES
+from tests.acceptance.lies_about_documents import regroup_from_the_start
+from tests.acceptance.lies_about_entries import with_ladder
 from worker.fairness import commitments, events
 from worker.verify import Status, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.verify.recompute import published_verdicts, submission_verdicts

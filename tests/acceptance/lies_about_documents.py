@@ -1,0 +1,276 @@
+"""Lies about what is published: the register, the log, commitments, the reveal, the page."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+
+from scoring.evaluate import tested
+from scoring.inputs.tables import LabelRow
+from scoring.randomness import test_parts
+from scoring.tasks import Task, TaskType, make_task
+from tests.acceptance.fair_challenge import REVEAL
+from tests.acceptance.liar import EVERY, Story
+from tests.acceptance.lie import Lie, Tell, score
+from tests.worker.harness.harness import IDS
+from worker.fairness import events, manifests
+
+
+def _leave_out(team: str) -> Tell:
+    def tell(story: Story) -> None:
+        for event in story.events:
+            event.left_out = event.left_out or event.fields.get("team") == team
+
+    return tell
+
+
+def _in_another_format(story: Story) -> None:
+    _leave_out("C")(story)
+    lines = {story.due(event.at) for event in story.events if event.left_out}
+
+    def line(body: dict[str, Any]) -> dict[str, Any]:
+        return {**body, "format": 2} if body["sequence"] in lines else body
+
+    story.on_lines = line
+
+
+def _restored(story: Story, *, later: int) -> None:
+    _leave_out("C")(story)
+    lines = [story.due(event.at) for event in story.events if event.left_out]
+    fields = {"kind": events.CHALLENGE, "phase": None, "what": "restored", "text": "A backup was restored."}
+    story.add(
+        fields,
+        story.log[max(lines) - 1 + later] + timedelta(minutes=5),
+    )
+    lost = {"first": min(lines), "last": max(lines)}
+    number = max(lines) + 1 + later
+    story.on_lines = lambda body: {**body, "restored": lost} if body["sequence"] == number else body
+
+
+def _without_register(story: Story) -> None:
+    def files(before: dict[str, bytes]) -> dict[str, bytes]:
+        document = json.loads(before[REVEAL])
+        for part in document.pop("parts"):
+            del before[f"reveal/dev/{part['name']}"]
+        return {**before, REVEAL: json.dumps(document).encode()}
+
+    story.on_files = files
+
+
+def _all_in_the_last_line(story: Story) -> None:
+    for event in story.events:
+        event.line = len(story.log)
+
+
+def _one_line(story: Story) -> None:
+    story.log = story.log[-1:]
+
+
+def _line_runs_back(story: Story) -> None:
+    story.log[3] -= 3 * EVERY
+    for event in story.events:
+        event.line = event.line or (4 if event.at > story.log[2] and event.at <= story.log[4] else None)
+
+
+def _before_its_line(story: Story) -> None:
+    score(story, "C").line = 1
+
+
+def _regrouped(group: Callable[[int, str], str]) -> Callable[[Story], dict[str, list[LabelRow]]]:
+    """Return a lie that gives the samples of phase dev other groups, also in the published label files, and returns the rows of each."""
+
+    def change(story: Story) -> dict[str, list[LabelRow]]:
+        tables = {}
+        for path, content in story.hidden["dev"].items():
+            if "/labels/" in path:
+                table = pd.read_csv(io.BytesIO(content), dtype={"id": str, "label": str})
+                table["group"] = [group(row, name) for row, name in enumerate(table["group"])]
+                if not table["group"].all():
+                    table = table.drop(columns="group")
+                story.hidden["dev"][path] = table.to_csv(index=False, lineterminator="\n").encode()
+                tables[path.rpartition("/")[2]] = [
+                    LabelRow(line, name, float(label), *rest)
+                    for line, (name, label, *rest) in enumerate(table.itertuples(index=False), 2)
+                ]
+        return tables
+
+    return change
+
+
+def regroup_from_the_start(story: Story) -> None:
+    """Give samples other groups, and commit to these, as if the scores had been made with them."""
+    versions: dict[str, str] = {}
+    tasks: dict[str, Task] = {}
+    tables = _regrouped(lambda row, _: f"tile {row % 12}")(story)
+    manifests_of_dev = story.reveals["dev"]["manifests"].values()
+    grouped = {task["version"] for manifest in manifests_of_dev for task in manifest["tasks"]}
+
+    def change(manifest: dict[str, Any], _: dict[str, Any]) -> None:
+        for task in manifest["tasks"]:
+            if task["version"] in grouped:
+                rows = tables[f"{task['identifier']}__{task['type']}.csv"]
+                made = make_task(
+                    task["identifier"], TaskType(task["type"]), rows, frozenset(IDS), source="a lie"
+                )
+                versions[task["version"]], tasks[made.version] = made.version, made
+                task["version"], task["labels"] = (
+                    made.version,
+                    manifests.labels_hash(rows, bytes.fromhex(task["salt"])),
+                )
+
+    story.recommit(change)
+    _rename_versions(story, versions)
+    protocol, key = story.records["dev"].protocol, bytes.fromhex(story.reveals["dev"]["key"])
+    for event in story.of(events.SCORE):
+        for cell in event.fields["cells"].values():
+            made = tasks[cell["version"]]
+            tests = tested(made.row_set, made.groups, protocol, key)
+            cell |= {"row_set": made.row_set, "test_parts": list(test_parts(tests))}
+
+
+def _rename_versions(story: Story, others: dict[str, str]) -> None:
+    """Give tasks other versions in what is registered."""
+    for event in story.of(events.PHASE):
+        event.fields["tasks"] = {
+            name: others.get(version, version) for name, version in event.fields["tasks"].items()
+        }
+    for event in story.of(events.SCORE):
+        for cell in event.fields["cells"].values():
+            cell["version"] = others.get(cell["version"], cell["version"])
+
+
+def _other_versions(story: Story) -> None:
+    """Name a version of a task that is not the hash of its labels, wherever it is named."""
+    other: dict[str, str] = {}
+
+    def change(manifest: dict[str, Any], _: dict[str, Any]) -> None:
+        task = manifest["tasks"][0]
+        task["version"] = other.setdefault(task["version"], "ab" * 32)
+
+    story.recommit(change)
+    _rename_versions(story, other)
+
+
+def _epochs_in_a_last_commitment(story: Story) -> None:
+    entry = copy.deepcopy(story.entries[-1])
+    after = max(event.at for event in story.of(events.SCORE)) + timedelta(minutes=1)
+    entry |= {"sequence": len(story.entries) + 1, "made_at": after.isoformat(timespec="seconds")}
+    story.entries.append(entry)
+    for reveal in story.reveals.values():
+        (*_, manifest) = reveal["manifests"].values()
+        reveal["manifests"][str(entry["sequence"])] = copy.deepcopy(manifest)
+    story.recommit(lambda _, announced: announced["recipe"].update(epochs=30), first=len(story.entries) - 1)
+
+
+def _entry(change: Callable[[dict[str, Any]], object]) -> Tell:
+    def tell(story: Story) -> None:
+        change(story.entries[0])
+        story.sign_entries()
+
+    return tell
+
+
+def _line(**keys: Any) -> Tell:
+    return lambda story: setattr(story, "on_lines", lambda body: {**body, **keys})
+
+
+def _key_twice(story: Story) -> None:
+    def files(before: dict[str, bytes]) -> dict[str, bytes]:
+        listed = before["commitment.json"].replace(b'"reason"', b'"reason": "none", "reason"', 1)
+        return {**before, "commitment.json": listed}
+
+    story.on_files = files
+
+
+def _reveal_with(**keys: Any) -> Tell:
+    return lambda story: story.reveals["dev"].update(keys)
+
+
+def _text_around(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {
+        **files,
+        "README.md": b"# Tiny\n\nThe winner is B.\n\n" + files["README.md"].partition(b"\n\n")[2],
+    }
+
+
+DOCUMENTS: dict[str, Lie] = {
+    "a team left out of the reveal": Lie(_leave_out("C"), "register"),
+    "lines of another format, which nobody opens": Lie(_in_another_format, "receipts"),
+    "a restore of lines long ago": Lie(lambda story: _restored(story, later=2), "receipts"),
+    "a reveal without its register": Lie(_without_register, "dev: reveal"),
+    "all in the last line": Lie(_all_in_the_last_line, "dev: register"),
+    "an event in a line before it": Lie(_before_its_line, "dev: register"),
+    "lines whose times run back": Lie(_line_runs_back, "receipts"),
+    "another grouping in the reveal": Lie(
+        _regrouped(lambda row, _: f"tile {row // 5}"),
+        "dev: labels",
+        "The labels of task alpha are not the ones committed to",
+    ),
+    "a reveal without groups": Lie(
+        _regrouped(lambda *_: ""), "dev: labels", "The labels of task alpha are not the ones committed to"
+    ),
+    "versions that the labels do not have": Lie(
+        _other_versions,
+        "dev: labels",
+        "The version of task alpha in commitment 1 is not the hash of its labels",
+    ),
+    "other epochs in a last commitment": Lie(
+        _epochs_in_a_last_commitment,
+        "dev: fixed",
+        "the protocol of commitment 2 were never registered as a decision",
+    ),
+    "no rule for published files": Lie(
+        _entry(lambda entry: entry.pop("publish_files")),
+        "commitment",
+        "commitment.json, entry 1: publish_files: is missing",
+    ),
+    "a protocol without epochs": Lie(
+        _entry(lambda entry: entry["phases"]["dev"]["recipe"].pop("epochs")),
+        "commitment",
+        "commitment.json, entry 1: phases.dev.recipe.epochs: is missing",
+    ),
+    "a commitment from the future": Lie(
+        _entry(lambda entry: entry.update(made_at="2999-01-01T00:00:00+00:00")),
+        "commitment",
+        "dated in the future",
+    ),
+    "a key twice": Lie(_key_twice, "commitment", "a key occurs twice"),
+    "a line with its own cadence": Lie(_line(every=315360000), "receipts", "line 1: every: is unknown"),
+    "a line with too few entries": Lie(_line(entries=[]), "receipts", "receipts.jsonl, line 1: entries: "),
+    "another key in a reveal": Lie(_reveal_with(rules={}), "dev: reveal", "reveal.json: rules: is unknown"),
+    "a reveal of another phase": Lie(_reveal_with(phase="eval"), "dev: reveal", "phase: is eval"),
+    "an entry that was never registered": Lie(
+        lambda story: story.drop(story.about(story.sent_by("A")[-1])),
+        words="whether one is missing from the register",
+        receipt="The public log was changed after you were answered.",
+    ),
+    "a score that was never registered": Lie(
+        lambda story: story.drop([score(story, "A")]),
+        words="(it has no score on the present tasks; registered on",
+        receipt="Every phase has been revealed, but your score is in none of them.",
+    ),
+    "entries lost with a backup": Lie(
+        lambda story: _restored(story, later=0), words="the keys were lost when the state was restored"
+    ),
+    "one line for a whole day": Lie(_one_line, words="hours later than announced"),
+    "half a reveal": Lie(
+        lambda story: setattr(story, "revealed", ("dev",)),
+        words="Not revealed: tasks, splits, scores and ranks cannot be checked.",
+    ),
+    "the other half": Lie(
+        lambda story: setattr(story, "revealed", ("eval",)),
+        words="its rules ask for a score in phase dev, which has not been revealed",
+    ),
+    "another close on the page": Lie(lambda story: setattr(story, "closed_told", story.log[1]), "dev: page"),
+    "words around the board": Lie(
+        lambda story: setattr(story, "on_files", _text_around), words="The winner is B.”"
+    ),
+    "chosen splits": Lie(lambda _: None, words="the organizers could have tried many and chosen some"),
+    "earlier boards": Lie(lambda _: None, words="tie groups and intervals of all boards but the last"),
+}

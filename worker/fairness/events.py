@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic.dataclasses import dataclass
 
 from leaderboard import StatedRules
 from leaderboard.documents import Document, Number
@@ -124,12 +125,19 @@ class SubmissionEvent(SubmissionFacts, ClosedEvent):
     reason: str
 
 
-class Cell(_Kept):
-    """The scores of a submission on one task: K fold scores, NaN for a failed fold; if test parts repeat, the number of each fold's one."""
+_Version = Annotated[Hash, AfterValidator(sys.intern)]
 
-    version: Hash
-    row_set: Hash
-    test_parts: Annotated[tuple[Number, ...], Field(strict=False)]
+
+@dataclass(slots=True, kw_only=True, config=ConfigDict(extra="forbid", frozen=True))
+class Cell:
+    """The scores of a submission on one task: K fold scores, NaN for a failed fold; if test parts repeat, the number of each fold's one.
+
+    It has slots, because a daemon keeps one for each submission and task.
+    """
+
+    version: _Version
+    row_set: _Version
+    test_parts: tuple[Annotated[Number, Field(strict=True)], ...]
     folds: Folds
 
     @model_validator(mode="after")

@@ -2,13 +2,15 @@
 
 Run with ``python -m tests.benchmarks.bench_growth``; ``--sizes 100 1000`` is quicker. The earlier submissions have made-up scores, which
 the worker's own functions register; there is a board for every tenth one. The measured ones go through sandbox, kernels and git. Times are
-processor time: of the loop's thread, of the daemon without its children, or of a command.
+processor time: of the loop's thread, of the daemon without its children, or of a command. The daemon allocates memory as in a service.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
+import re
 import statistics
 import sys
 import tempfile
@@ -30,7 +32,7 @@ from leaderboard.ranking import append_board, following_board, order, to_json
 from scoring.metrics import quality
 from scoring.scorecard import TaskScore
 from tests.benchmarks.bench_verify import measured
-from tests.worker.harness.harness import DIM, Harness, StepWorker
+from tests.worker.harness.harness import DIM, ROOT, Harness, StepWorker
 from worker.answers import answers
 from worker.challenge.configuration import load
 from worker.challenge.records import PhaseRecord
@@ -47,6 +49,8 @@ FIRST = 1_000_000  # number of the first earlier submission
 BOARD_EVERY = 10  # submissions
 MEASURED = 5  # submissions
 IDLE_STEPS = 200
+UNIT = ROOT / "deploy/systemd/neuco-worker@.service"
+ALLOCATOR = re.compile(r"Environment=(MALLOC_\w+)=(\d+)")  # how memory is allocated in a service
 
 
 def main() -> None:
@@ -245,6 +249,7 @@ def idle(worker: StepWorker) -> Iterator[float]:
 
 def as_daemon(harness: Harness, ids: list[str]) -> Iterator[tuple[str, str]]:
     """Measure the daemon's processor time and memory while submissions are scored, answered and published one by one."""
+    os.environ |= dict(ALLOCATOR.findall(UNIT.read_text()))
     daemon = psutil.Process(harness.run().pid)
     taken_s = []
     for seed in range(MEASURED + 1):

@@ -100,12 +100,12 @@ class Submission:
     created_by: OptionalInteger = None
     input_file: OptionalText = None
     submitted_at: Moment
-    rerun_resumed_at: OptionalMoment = None
     method_name: Words = ""
     project_url: Address = None
     publication_url: Address = None
     stdout_file: OptionalText = None
     stderr_file: OptionalText = None
+    result_file: Annotated[OptionalText, Field(alias="submission_result_file")] = None
     is_public: Flag = False
     is_flagged: Flag = False
     is_baseline: Flag = False

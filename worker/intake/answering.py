@@ -68,7 +68,7 @@ class PostAnswer(Call[None]):
         """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new answer is sent next."""
         row, status = self._row, self._answer.status
         accepted = {
-            "read_at": self.began_at,
+            "read_at": None,  # it is read at once, before anybody else has written there
             "posted": row.answer,
             "answer_files": None,
             "insisted": row.insisted

@@ -69,7 +69,7 @@ def shown(facts: Submission) -> str:
 
 def answer_files(facts: Submission) -> str:
     """Return the addresses of an answer's files, which EvalAI renames whenever somebody writes them."""
-    return f"{path(facts.stdout_file)} {path(facts.stderr_file)}"
+    return " ".join(map(path, (facts.stdout_file, facts.stderr_file, facts.result_file)))
 
 
 def timed_out(row: SubmissionRow, now: datetime) -> bool:

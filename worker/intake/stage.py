@@ -36,7 +36,16 @@ from worker.intake.reading import (
 )
 from worker.intake.running import SetRunning, next_to_run, runs_already
 from worker.intake.session import BATCH_WINDOW, Session
-from worker.state import ACTIVE, LONGEST_WAIT, OutboxKind, OutboxRow, State, SubmissionRow, Transaction
+from worker.state import (
+    ACTIVE,
+    ANSWERED,
+    LONGEST_WAIT,
+    OutboxKind,
+    OutboxRow,
+    State,
+    SubmissionRow,
+    Transaction,
+)
 
 # An older reading is not enough before `running` is sent, because that call would revive a cancelled submission.
 FRESH_TO_RUN = timedelta(seconds=3)
@@ -59,8 +68,8 @@ CALLS_AHEAD = 2.5
 QUEUE_SHARE = 0.25
 # From this many due readings on, one listing is cheaper.
 MANY = 2
-# States in which missing facts are read: the submission is new, its link has expired, or a message came after its end.
-UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.FAILED, State.CANCELLED)
+# States in which missing facts are read: a submission is new, was just answered, its link has expired, or a message came after its end.
+UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.CANCELLED, *ANSWERED)
 
 
 class Intake:

@@ -76,7 +76,8 @@ class SubmissionRow:
     # EvalAI's facts now
     team: str | None  # name of the team with the number team_key
     evalai_shows: str | None  # JSON, to notice changes: nothing is decided by it after the answer
-    read_at: datetime | None  # when EvalAI was last asked
+    # when EvalAI was last asked; None if it must be asked again
+    read_at: datetime | None = field(metadata=INDEXED)
     moved: bool = False  # whether EvalAI ever showed another team or phase than at first sight
     # our own state
     not_before: datetime | None

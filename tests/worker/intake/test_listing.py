@@ -25,7 +25,6 @@ FACTS = Submission(
     created_by=31,
     status="submitted",
     submitted_at=NOW,
-    rerun_resumed_at=None,
     input_file=f"{ADDRESS}?signature=1",
     method_name="method",
     is_public=True,

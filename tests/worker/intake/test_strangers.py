@@ -23,6 +23,7 @@ DECISIVE = (
     "created_by",
     "challenge_phase",
     "input_file",
+    *FILES[2:5],
     "method_name",
 )
 """Fields of which a change after the answer is told, if it was not repaired."""
@@ -97,9 +98,9 @@ def test_an_answer_by_a_stranger_is_replaced(
     """Before ours or after it: what the participant reads in the end is ours, at once or after the command that the alert names."""
     method, status = words
     pk = harness.submit("Rival", embeddings(1, noise=1.0))
-    worker.drive(None if late else lambda: worker.states().get(pk) not in (None, State.RECEIVED))
+    worker.drive(lambda: worker.states().get(pk) not in (None, State.RECEIVED))
     if late:
-        worker.advance(3600)  # the worker has seen where EvalAI keeps its answer
+        worker.drive(lambda: worker.row(pk).answer_files is not None)
     else:
         worker.clock.advance(10)  # so that it is read before it is scored
     answer(harness, method, pk, submission_status=status)
@@ -119,16 +120,19 @@ def test_an_answer_by_a_stranger_is_replaced(
 
 
 @pytest.mark.parametrize("last", STOPS, ids=str)
-@pytest.mark.parametrize("user", ["member", "otherhost"])
+@pytest.mark.parametrize(
+    ("user", "state"),
+    [("member", State.FETCHED), ("otherhost", State.FETCHED), ("otherhost", State.SCORING)],
+)
 def test_what_anybody_writes_before_the_answer_changes_nothing(
-    harness: Harness, worker: StepWorker, user: str, last: dict[str, Any]
+    harness: Harness, worker: StepWorker, user: str, state: State, last: dict[str, Any]
 ) -> None:
     """Everybody is answered as if nothing had happened, at once or after the command that the alert names."""
     harness.evalai.add_team("Written", ("member",))
     rival = harness.submit("Rival", embeddings(1, noise=1.0))
     worker.drive()
     pk = harness.submit("Written", embeddings(2, noise=1.0))
-    worker.drive(lambda: worker.states().get(pk) not in (None, State.RECEIVED))
+    worker.drive(lambda: worker.states().get(pk) == state)
     first = dict(harness.evalai.world.submissions[pk])
     *requests, moved = writes(harness, rival)
     for request in (*requests, {"json": last}, moved):
@@ -163,10 +167,13 @@ def test_what_anybody_writes_after_the_answer_changes_nothing(
     worker.advance(3600)  # EvalAI is read after the answer
     before, answered = seen(harness, rival, pk), dict(harness.evalai.world.submissions[pk])
     for request in writes(harness, rival):
+        posts = len(harness.posts(pk))
         write(harness, user, pk, **request)
         worker.drive()
         assert seen(harness, rival, pk) == before, request
         now = harness.evalai.world.submissions[pk]
+        if len(harness.posts(pk)) > posts:  # our answer is there again
+            answered |= {name: now[name] for name in ANSWERS}
         differs = {name for name in DECISIVE if now[name] != answered[name]}
         assert not differs or worker.alerts() & TOLD, request
         harness.evalai.edit(pk, **answered)
@@ -174,18 +181,28 @@ def test_what_anybody_writes_after_the_answer_changes_nothing(
         assert "facts.changed" not in worker.alerts(), request
 
 
-def test_a_replaced_answer_is_told_and_sent_again(harness: Harness, worker: StepWorker) -> None:
+def test_where_evalai_keeps_an_answer_is_read_at_once(harness: Harness, worker: StepWorker) -> None:
+    """The call after the answer reads it: later, nobody can tell whether the files at EvalAI are ours."""
+    worker.drive()
+    pk = harness.submit("Rival", embeddings(1, noise=1.0))
+    worker.drive(lambda: pk in worker.states() and worker.row(pk).answer_files is not None)
+    answering, reading = [made for made in harness.evalai.journal.requests() if made.origin == "api"][-2:]
+    assert (answering.method, answering.status) == ("PUT", 200)
+    assert (reading.method, reading.path) == ("GET", f"/api/jobs/submission/{pk}")
+
+
+@pytest.mark.parametrize("name", FILES[2:5])
+def test_a_replaced_answer_is_told_and_sent_again(harness: Harness, worker: StepWorker, name: str) -> None:
     """A stranger's words or results do not stay at EvalAI."""
     pk = harness.submit("Rival", embeddings(1, noise=1.0))
-    worker.drive()
-    worker.advance(3600)
-    answer = harness.stdout(pk)
-    write(harness, "otherhost", pk, files={"stdout_file": ("stdout.txt", b"forged")})
+    worker.drive(lambda: pk in worker.states() and worker.row(pk).answer_files is not None)
+    answer = harness.evalai.text(pk, name)
+    write(harness, "otherhost", pk, files={name: ("answer.txt", b"forged")})
     worker.advance(3600)
     assert "its answer was replaced" in worker.alert("facts.changed")
     assert harness.command("challenge", "retry", str(pk)).returncode == 0
     worker.drive()
-    assert harness.stdout(pk) == answer
+    assert harness.evalai.text(pk, name) == answer
     worker.advance(3600)
     assert worker.alerts() == set()
 

@@ -297,6 +297,7 @@ class Terms:
     Attributes:
         embedding_dim: Numbers per id.
         ids: Path of the id list in the repository; empty if it is not published yet.
+        opens_at: When the phase opens, aware UTC; None if it has opened, or that is unknown.
         ends_at: When EvalAI ends the phase, aware UTC; None if that is unknown, like the limits below.
         per_day: Submissions that EvalAI accepts of a team in a day.
         per_month: The same in a month.
@@ -305,6 +306,7 @@ class Terms:
 
     embedding_dim: int
     ids: str = ""
+    opens_at: datetime | None = None
     ends_at: datetime | None = None
     per_day: int | None = None
     per_month: int | None = None

@@ -49,7 +49,7 @@ class ReadPhases(Call[tuple[list[Phase], Described]]):
         """Record deadlines and limits, and tell what the organizers may not know, or may have forgotten."""
         phases, page = result
         paused = page.said.get("is_submission_paused") is True
-        record_terms(tx, phases, now=now)
+        record_terms(tx, self._context.configuration, phases, now=now)
         tell_of_pause(tx, now=now)  # while submissions are not received, no other call is regular
         for phase in phases:
             tell(tx, self._context.configuration, phase, paused=paused, now=now)
@@ -59,12 +59,15 @@ class ReadPhases(Call[tuple[list[Phase], Described]]):
         self._context.timetable.done(PHASES, now)
 
 
-def record_terms(tx: Transaction, phases: Sequence[Phase], *, now: datetime) -> None:
+def record_terms(
+    tx: Transaction, configuration: Configuration, phases: Sequence[Phase], *, now: datetime
+) -> None:
     """Record what the page says of the phases, and tell that an end was moved.
 
     The first push follows by itself.
     """
-    before, terms = tx.document(AT_EVALAI), {phase.codename: _terms(phase) for phase in phases}
+    before = tx.document(AT_EVALAI)
+    terms = {phase.codename: _terms(phase, configuration.phases.get(phase.codename), now) for phase in phases}
     if terms == before:
         return
     tx.set_fact(AT_EVALAI, json.dumps(terms))
@@ -118,14 +121,16 @@ def _differs(
     )
 
 
-def _terms(phase: Phase) -> dict[str, Any]:
+def _terms(phase: Phase, settings: PhaseSection | None, now: datetime) -> dict[str, Any]:
     limits = {
         "per_day": phase.max_submissions_per_day,
         "per_month": phase.max_submissions_per_month,
         "in_all": phase.max_submissions,
     }
     limited = {name: limit for name, limit in limits.items() if limit is not None and limit < UNLIMITED}
-    return limited if phase.end_date is None else {**limited, "ends_at": phase.end_date.isoformat()}
+    opens_at = settings.opens if settings is not None and settings.opens_later(now) else None
+    moments = {"opens_at": opens_at, "ends_at": phase.end_date}
+    return limited | {name: moment.isoformat() for name, moment in moments.items() if moment is not None}
 
 
 def _minute(moment: str | None) -> str:

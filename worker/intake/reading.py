@@ -92,7 +92,7 @@ class Connect(Call[RemoteChallenge]):
         Raises:
             OrganizerError: If the configuration names a phase that EvalAI does not have.
         """
-        record_terms(tx, result.listed, now=now)
+        record_terms(tx, self._context.configuration, result.listed, now=now)
         for fault in phase_faults(self._context.configuration, result.phases):
             raise fault
         tx.resolve_alert(PHASES_LACKING)

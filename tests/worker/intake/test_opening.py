@@ -63,8 +63,14 @@ def test_a_file_that_comes_before_the_opening_is_scored_then(opening: Harness, w
     reason = f"the opening of phase dev on {day(opening)}"
     assert listed(opening, early)["waits_for"] == reason
     assert f"1 for {reason}, the oldest is {early}" in opening.command("status", COLUMNS="200").stdout
+    said = f"The phase opens on {day(opening)}"
+    assert (said in opening.published("README.md"), "opens" in opening.published("index.html")) == (
+        True,
+        True,
+    )
     worker.clock.advance(OPENING)
     worker.finish(early)
+    assert "The phase opens on" not in opening.published("README.md") + opening.published("index.html")
     assert listed(opening, early)["waits_for"] is None
 
 

@@ -300,14 +300,6 @@ def rerun_off_the_board(theatre: Theatre, pk: int) -> None:
     away.rename(theatre.harness.board)
 
 
-def reload(theatre: Theatre, _: int) -> None:
-    """Let a worker reload its configuration."""
-    theatre.idle()
-    assert theatre.worker is not None
-    theatre.worker.reload()
-    theatre.drive(lambda: theatre.worker is None or not theatre.worker.daemon.intake.session.outdated)
-
-
 def alert(theatre: Theatre, _: int) -> None:
     """Send an alert to the organizer's webhook."""
     hook, harness = Hook(), theatre.harness
@@ -431,7 +423,6 @@ STORIES: dict[str, tuple[Story, ...]] = {
         Story(points=both("failed>rejected"), state=State.FAILED, content=BAD, event=reset),
         Story(points=both("posted>scored"), state=State.POSTED, event=reset),
         Story(points=both("published>scored"), state=State.PUBLISHED, event=reset),
-        Story(points=both("call reconnect"), event=reload),
         Story(points=both("call alert"), event=alert),
         Story(points=both("call drand"), event=draw),
         Story(points=both("call files"), event=publish_files),

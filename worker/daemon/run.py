@@ -148,7 +148,6 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
     signals.install()
     try:
         with leading(path, signals) as (worker, lock):
-            worker.intake.to_the_end = True
             failure = _drain(worker, lock, signals, tell)
             if failure is not None:
                 raise failure

@@ -41,7 +41,7 @@ class Call(Act[Client, Result]):
     pk: int | None = None
     answer: bool = False
     ahead: int = 0
-    fatal: ClassVar[bool] = False
+    fatal: bool = False
     """Whether there is no point in going on after an organizer's error in it."""
     records_wait: ClassVar[bool] = False
     """Whether its own failure schedules the next try; otherwise the runner does, for all calls of this name."""

@@ -25,15 +25,15 @@ INHERITED = (
 """What a re-run has from the submission that it repeats."""
 
 
-def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
-    """Store the submission of a queue message, and the message's newest receipt for its deletion; return whether it was expected.
+def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
+    """Store the submission of a queue message, and the message's newest receipt for its deletion.
 
     A message only names a submission; facts come from EvalAI's answers. A message for a failed or cancelled submission may mean that a host
     resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed.
     """
     row = tx.get(message.submission_pk)
     if row is not None and not uploads.take_message(tx, row):
-        return True
+        return
     if row is None:
         tx.add(message.submission_pk, now=now, message_phase=message.phase_pk)
     elif row.message_phase is None:
@@ -41,7 +41,6 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
     if row is not None and row.state in (State.FAILED, State.CANCELLED):
         tx.note(row.pk, read_at=None)
     tx.enqueue(OutboxKind.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
-    return row is None or row.message_phase is None
 
 
 def take_facts(
@@ -180,36 +179,19 @@ def tell_of_earlier(tx: Transaction, *, now: datetime) -> None:
     tx.raise_alert("restored", "restore.answered_since", text, now=now)
 
 
-def is_news(row: SubmissionRow | None, facts: Submission, *, phases: Mapping[int, str]) -> bool:
-    """Return whether a listing contains a change of a submission that must be processed.
-
-    A listing covers the whole challenge. A submission that has ended and has not changed since it was last processed is skipped, so that
-    comparing thousands of submissions takes no time. ``read_at`` is missing if a message asked for another look.
-    """
-    return (
-        row is None
-        or row.state in ACTIVE
-        or row.read_at is None
-        or row.input_file != facts.input_file
-        or row.evalai_shows != changes.shown(facts)
-        or row.phase != phases.get(row.phase_pk or 0)
-    )
-
-
 def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phases: Mapping[int, str]) -> bool:
-    """Return whether a waiting submission is unchanged, except for a fresh signature of its file's address.
+    """Return whether a submission that waits or has ended is unchanged, except for a fresh signature of its file's address.
 
-    If so, only the time of the reading must be recorded. Before a deadline a thousand submissions wait, and a listing that is needed for
-    two of them shows them all.
+    If so, at most the time of the reading must be recorded. A listing covers the whole challenge: thousands have ended, and before a
+    deadline a thousand wait. ``read_at`` is missing if another look is needed.
     """
+    waits = row.state in (State.ACKNOWLEDGED, State.FETCHED) and row.hold is None
     return (
-        row.state in (State.ACKNOWLEDGED, State.FETCHED)
+        (row.state not in ACTIVE or (waits and holds.disagreement(row, challenge=challenge) is None))
         and row.read_at is not None
-        and row.hold is None
         and row.evalai_shows == changes.shown(facts)
         and changes.path(row.input_file) == changes.path(facts.input_file)
         and row.phase == phases.get(row.phase_pk or 0)
-        and holds.disagreement(row, challenge=challenge) is None
     )
 
 
@@ -228,12 +210,9 @@ def _follow_open(
     answered = facts.status in ANSWERED_REMOTELY and not row.insisted
     foreign = answered and row.posted is None and not _perhaps_ours(tx, row)
     earlier = tx.fact("reconciled_at") is None or row.phase is None
-    if row.posted is not None and row.answer is not None:
-        if row.posted == row.answer and (gone or answered):
-            _no_repost(tx, row, facts, gone=gone, now=now)
-        if gone or answered:
-            return  # otherwise a rescore has changed the answer, and the new one replaces it
-    elif gone or (foreign and earlier):
+    if row.posted is not None and row.answer is not None and (gone or answered):
+        return  # an answer is sent again, or a rescore has changed it: either replaces what is there
+    if gone or (foreign and earlier):
         cancel(tx, row, now=now)
         if earlier:
             tx.note(
@@ -246,7 +225,7 @@ def _follow_open(
                 hold_reason="EvalAI cancelled it, perhaps because it had waited for 14 days",
             )
         return
-    elif foreign and not changes.timed_out(row, now):
+    if foreign and not changes.timed_out(row, now):
         text = (
             f"Submission {row.pk} was set to {facts.status!r} at EvalAI before this worker answered it. The worker goes on, and its answer"
             " replaces that one. Check whether a second worker is running; otherwise somebody has written to EvalAI."
@@ -290,19 +269,6 @@ def _follow_answered(tx: Transaction, row: SubmissionRow, facts: Submission, *, 
         return
     if tx.move(row.pk, state, State.REJECTED if state is State.FAILED else State.SCORED, reposts=1):
         tx.enqueue(OutboxKind.POST, row.pk, now=now)
-
-
-def _no_repost(tx: Transaction, row: SubmissionRow, facts: Submission, *, gone: bool, now: datetime) -> None:
-    """Drop a repost that is no longer needed, because EvalAI shows our answer again, or takes none."""
-    expected, answered = (
-        ("failed", State.FAILED) if row.state is State.REJECTED else ("finished", State.POSTED)
-    )
-    if (
-        (gone or facts.status == expected)
-        and not _perhaps_ours(tx, row)
-        and tx.move(row.pk, row.state, answered)
-    ):
-        tx.complete(OutboxKind.POST, row.pk, now=now)
 
 
 def _perhaps_ours(tx: Transaction, row: SubmissionRow) -> bool:

@@ -32,7 +32,6 @@ class ReceiveMessage(Call["Message | None"]):
         self._context = context
         self._session = session
         self._foreign = False
-        self._awaited = True
 
     def perform(self, resource: Client) -> Message | None:
         """Receive at most one message; unless it is deleted, it comes back after half a minute."""
@@ -52,14 +51,12 @@ class ReceiveMessage(Call["Message | None"]):
             self._foreign = True
             return
         self._context.checkpoint("before message taken")
-        self._awaited = facts.take_message(tx, result, now=now)
+        facts.take_message(tx, result, now=now)
 
     def recorded(self, result: Message | None, now: datetime) -> None:
         """Note what the queue returned; a message for another challenge counts as an empty queue."""
-        session = self._session
-        session.stale_message = not self._awaited
         self._context.timetable.done(POLL, now)
-        session.empty_polls = session.empty_polls + 1 if result is None else int(self._foreign)
+        self._session.empty_polls = self._session.empty_polls + 1 if result is None else int(self._foreign)
 
 
 class DeleteMessage(Call[None]):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import NeucoError
 from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Submission
@@ -20,7 +20,7 @@ from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
 from worker.intake.session import RemoteChallenge, Session, phase_faults, read_remote
-from worker.state import OutboxKind, SubmissionRow, Transaction
+from worker.state import ACTIVE, OutboxKind, SubmissionRow, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, because anybody may edit them
@@ -49,25 +49,23 @@ class OurChallenge:
         facts.take_facts(tx, read, challenge=self.challenge, phases=self.phases, asked_at=asked_at, now=now)
 
     def news(self, tx: Transaction, listed: list[Submission], *, asked_at: datetime) -> list[Submission]:
-        """Return the submissions that must be processed one by one; record all unchanged ones together."""
+        """Return the submissions that must be processed one by one; record together that the others that still wait are unchanged."""
         rows = tx.get_many([read.pk for read in listed])
         news, unchanged = [], {}
         for read in listed:
             row = rows.get(read.pk)
-            if not facts.is_news(row, read, phases=self.phases):
-                continue
-            if row is not None and facts.is_unchanged(
-                row, read, challenge=self.challenge, phases=self.phases
-            ):
-                unchanged[read.pk] = str(read.input_file)
-            else:
+            if row is None or not facts.is_unchanged(row, read, challenge=self.challenge, phases=self.phases):
                 news.append(read)
+            elif row.state in ACTIVE:
+                unchanged[read.pk] = str(read.input_file)
         tx.seen(unchanged, asked_at=asked_at)
         return news
 
 
 class Connect(Call[RemoteChallenge]):
-    """Read the challenge at the start; if it does not fit the configuration, the worker ends.
+    """Read the challenge at the start, and again after a reload.
+
+    If it does not fit the configuration, a worker that starts ends; one that runs goes on, with an alert.
 
     Args:
         context: The worker's surroundings.
@@ -75,11 +73,11 @@ class Connect(Call[RemoteChallenge]):
     """
 
     name = "connect"
-    fatal: ClassVar[bool] = True
 
     def __init__(self, context: Context, session: Session) -> None:
         self._context = context
         self._session = session
+        self.fatal = session.remote is None
 
     def perform(self, resource: Client) -> RemoteChallenge:
         """Read challenge, phases and splits: several requests."""
@@ -90,36 +88,22 @@ class Connect(Call[RemoteChallenge]):
         """Check the phases.
 
         Raises:
-            OrganizerError: If the configuration names a phase that EvalAI does not have.
+            OrganizerError: At the start, if the configuration names a phase that EvalAI does not have.
         """
         record_terms(tx, self._context.configuration, result.listed, now=now)
-        for fault in phase_faults(self._context.configuration, result.phases):
+        fault = next(phase_faults(self._context.configuration, result.phases), None)
+        if fault is None:
+            tx.resolve_alert(PHASES_LACKING)
+        elif self.fatal:
             raise fault
-        tx.resolve_alert(PHASES_LACKING)
+        else:
+            tx.report(PHASES_LACKING, fault, now=now)
 
     def recorded(self, result: RemoteChallenge, now: datetime) -> None:
-        """Keep the phases in the session."""
-        self._session.remote, self._session.outdated = result, False
-        self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
-
-
-class Reconnect(Connect):
-    """Read the challenge again after a reload; a mistake in the new configuration must not end a running daemon."""
-
-    name = "reconnect"
-    fatal: ClassVar[bool] = False
-
-    def outcome(self, tx: Transaction, result: RemoteChallenge, now: datetime) -> None:
-        """Raise an alert about phases that EvalAI does not have."""
-        try:
-            super().outcome(tx, result, now)
-        except OrganizerError as error:
-            tx.report(PHASES_LACKING, error, now=now)
-
-    def recorded(self, result: RemoteChallenge, now: datetime) -> None:
-        """Keep the phases, and look at all submissions, because one that is on hold for its phase may continue now."""
+        """Keep the phases in the session, and look at all submissions, because one that is on hold for its phase may continue now."""
         self._session.remote, self._session.outdated = result, False
         self._context.timetable.ask(RECONCILE)
+        self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
 
 
 class ReadSubmission(Call[Submission]):

@@ -24,7 +24,6 @@ class Session:
         remote: Our challenge and its phases; None before they were read.
         outdated: Whether the configuration was reloaded since, so that the token and the phases may have changed.
         empty_polls: How many polls in a row found the queue empty.
-        stale_message: Whether the last message contained nothing new, so that more such messages may follow.
         call_began_at: When the last call that EvalAI answered began; see :meth:`received_at`.
         call_ended_at: When its answer came.
         silent_since: Since when EvalAI has given no usable answer; None while it answers.
@@ -33,7 +32,6 @@ class Session:
     remote: RemoteChallenge | None = None
     outdated: bool = False
     empty_polls: int = 0
-    stale_message: bool = False
     call_began_at: datetime | None = None
     call_ended_at: datetime | None = None
     silent_since: datetime | None = None

@@ -32,7 +32,6 @@ from worker.intake.reading import (
     ListSubmissions,
     ReadSubmission,
     Reconcile,
-    Reconnect,
 )
 from worker.intake.running import SetRunning, next_to_run, runs_already
 from worker.intake.session import BATCH_WINDOW, Session
@@ -60,8 +59,6 @@ DRAINED_POLLS = 2
 EMPTY_POLL_AGAIN = timedelta(seconds=1)
 # How long the queue may go unread while all calls are needed for submissions that are known.
 UNREAD_FOR = timedelta(minutes=1)
-# EvalAI sends a submission's message at once; one that is missing after this time is lost.
-ANNOUNCED_WITHIN = timedelta(minutes=10)
 # Calls that a waiting submission will cost until it is answered: running, the answer, its part of the listings.
 CALLS_AHEAD = 2.5
 # The queue's share of a minute's calls when the remaining calls do not suffice for all waiting submissions.
@@ -78,7 +75,6 @@ class Intake:
     Attributes:
         calls: The runner of the calls.
         session: What EvalAI told this process.
-        to_the_end: Whether to read the queue until it is empty, even if no message is expected.
 
     Args:
         context: The worker's surroundings.
@@ -101,7 +97,6 @@ class Intake:
         self.session = Session()
         self.calls = CallRunner(context, self.session, client, budget, fresh_client=fresh_client)
         self._hosts = Hosts(context, self.session, self.calls)
-        self.to_the_end = False
 
     @property
     def drained(self) -> bool:
@@ -153,11 +148,11 @@ class Intake:
         """Return the most urgent call, None if nothing is due; a submission was chosen to be scored next, or none."""
         session = self.session
         if session.remote is None:
-            return Connect(self._context, session) if self.calls.due("connect", now) else None
+            return Connect(self._context, session) if self.calls.due(Connect.name, now) else None
         if not self._budget.allows(now):
             return self._answer(tx, now)  # the rest of the budget is reserved for answers
-        if session.outdated and self.calls.due("reconnect", now):
-            return Reconnect(self._context, session)
+        if session.outdated and self.calls.due(Connect.name, now):
+            return Connect(self._context, session)
         # Changes from the time when no worker ran decide what follows. But an answer that is late leaves first, after its facts were read
         # again: so there is progress even if the worker is killed again and again before the listing is complete.
         if self._timetable.done_at(RECONCILE) is None:
@@ -299,20 +294,12 @@ class Intake:
         return ReceiveMessage(self._context, self.session) if self._poll_is_due(tx, now) else None
 
     def _poll_is_due(self, tx: Transaction, now: datetime) -> bool:
-        """Return whether to poll the queue, if calls are left: at intervals, and at once while messages are expected."""
-        session, due = self.session, self._timetable.due(POLL)
-        polled_at = self._timetable.done_at(POLL)
+        """Return whether to poll the queue, if calls are left: at intervals, and after a message until the queue is empty."""
+        due, polled_at = self._timetable.due(POLL), self._timetable.done_at(POLL)
         if polled_at is None or (due and not polled_at <= now < polled_at + UNREAD_FOR):
             return True
-        again = session.empty_polls == 0 or now - polled_at >= EMPTY_POLL_AGAIN
-        expected = again and session.empty_polls < DRAINED_POLLS and self._expects_messages(tx, now)
-        return (due or expected) and self._may_call_queue(tx, now)
-
-    def _expects_messages(self, tx: Transaction, now: datetime) -> bool:
-        """Return whether more messages are expected: a listing showed submissions without a message, or the last message was stale."""
-        if self.to_the_end or self.session.stale_message:
-            return True
-        return tx.unannounced(since=now - ANNOUNCED_WITHIN)
+        unsure = self.session.empty_polls < DRAINED_POLLS and now - polled_at >= EMPTY_POLL_AGAIN
+        return (due or unsure or self.session.empty_polls == 0) and self._may_call_queue(tx, now)
 
     def _may_call_queue(self, tx: Transaction, now: datetime) -> bool:
         """Return whether a call may go to the queue; submissions that will be scored and answered in the next minute come first."""

@@ -56,7 +56,7 @@ class SubmissionRow:
     state: State = field(metadata=INDEXED)
     first_seen_at: datetime
     # EvalAI's facts when it was first seen, which stay: anybody may edit them there later
-    message_phase: int | None = field(metadata=INDEXED)  # None if it was first seen in the listing
+    message_phase: int | None  # None if it was first seen in the listing
     phase_pk: int | None
     phase: Name | None  # codename
     team_key: int | None

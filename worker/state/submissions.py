@@ -17,11 +17,6 @@ STEPS = ("elsewhere", "evaluate", "fetch", "hold", "post", "read", "set-back")
 """What comes before the number in the keys of alerts that end with their submission."""
 _DISPUTED = submissions.c.hold.like("facts.%")  # as SubmissionRow.disputed
 _BY_PK = sa.select(submissions).where(submissions.c.pk.in_(sa.bindparam("pks", expanding=True)))
-_UNANNOUNCED = (
-    sa.select(submissions.c.pk)
-    .where(submissions.c.message_phase.is_(None), submissions.c.first_seen_at > sa.bindparam("since"))
-    .limit(1)
-)
 _LAST_SUBMITTED_AT = sa.select(sa.func.max(submissions.c.submitted_at))
 _TEAM_NAMES = (
     sa.select(submissions.c.team_key, submissions.c.team).where(submissions.c.team.is_not(None)).distinct()
@@ -118,10 +113,6 @@ class Submissions(Tables):
         """Return when the latest of all submissions was sent, by EvalAI's clock."""
         last: datetime | None = self._connection.execute(_LAST_SUBMITTED_AT).scalar()
         return last
-
-    def unannounced(self, *, since: datetime) -> bool:
-        """Return whether some submission first seen since a time is known only from a listing, so that its message is still to come."""
-        return self._connection.execute(_UNANNOUNCED, {"since": since}).first() is not None
 
     def get_many(self, pks: Collection[int]) -> dict[int, SubmissionRow]:
         """Return the given submissions by pk, if we know them."""

@@ -115,6 +115,8 @@ def test_held_and_unread_submissions_are_processed(store: Store) -> None:
         assert not facts.is_unchanged(
             SubmissionRow(**{**asdict(before), **change}), FACTS, challenge=3, phases=PHASES
         )
+    ended = SubmissionRow(**{**asdict(before), "state": State.CANCELLED, "hold": "facts.other_challenge"})
+    assert facts.is_unchanged(ended, FACTS, challenge=3, phases=PHASES)
     assert not facts.is_unchanged(before, FACTS, challenge=3, phases={})
     elsewhere = SubmissionRow(**{**asdict(before), "message_phase": None})
     assert facts.is_unchanged(elsewhere, FACTS, challenge=3, phases=PHASES)

@@ -15,9 +15,17 @@ from leaderboard.rendering import display_name
 from scoring.printable import printable
 from worker.fairness import membership
 from worker.fairness.events import PhaseEvent, SubmissionEvent
+from worker.fairness.places import Place, taken_off
 from worker.fairness.replay import PhaseReplay
 
 DESCRIBED = ("method", "project_url", "publication_url")
+TAKEN_OFF = {
+    Place.OPEN: "its answer was taken back",
+    Place.REFUSED: "its answer was taken back",
+    Place.REPLACED: "it was run again as submission {by}",
+    Place.TRIAL: "it is taken for a trial of the organizers",
+}
+"""What took an entry off the board that now has one of these places."""
 
 
 def public_decisions(replay: PhaseReplay) -> tuple[tuple[Decision, ...], frozenset[int]]:
@@ -103,19 +111,10 @@ def _entries(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision
         for event in replay.registered[entry].events
         if event.answered and not event.own
     ]
-    first_ranked = min(ranked, default=None)
+    first_ranked = min(ranked, default=replay.end)
     for entry, history in replay.registered.items():
-        for earlier, later in pairwise([None, *history.events]):
-            if later is None:
-                continue
-            told = list(_moved(replay, earlier, later))
-            if (
-                first_ranked is not None
-                and first_ranked < later.at
-                and _joins_as_a_baseline(replay, earlier, later)
-            ):
-                told.append(("came as a baseline, after the first ranked entry", later.reason))
-            for text, reason in told:
+        for earlier, later in zip([None, *history.events], history.events, strict=False):
+            for text, reason in _moved(replay, earlier, later, first_ranked):
                 name = f"submission {later.submission} of {_team(later)}"
                 yield _decision(later.at, DecisionKind.ENTRY, f"{name} {text}", reason, later.submission)
             if earlier is None or earlier.team == later.team or entry not in entries:
@@ -143,45 +142,28 @@ def _team(facts: SubmissionEvent) -> str:
 
 
 def _moved(
-    replay: PhaseReplay, earlier: SubmissionEvent | None, later: SubmissionEvent
+    replay: PhaseReplay, earlier: SubmissionEvent | None, later: SubmissionEvent, first_ranked: datetime
 ) -> Iterator[tuple[str, str]]:
     """Yield what took a submission off the board, put it back, or made it a baseline, and why."""
-    if earlier is not None and membership.taken_off(earlier) and not membership.taken_off(later):
-        yield "was put back", later.reason
-    reason = _kept_off(replay, later)
-    before = None if earlier is None else _kept_off(replay, earlier)
-    had_place = earlier is not None and before is None
-    if reason and (had_place or membership.taken_off(later) not in (None, before)):
-        if later.removed is not None:
-            yield "was disqualified", later.removed
-        elif reason != membership.PRIVATE:
-            yield f"was taken off the board: {reason}", ""
+    rules = replay.rules(later.at)
+    is_baseline = rules is not None and membership.is_baseline(later, rules)
+    if later.removed is not None and (earlier is None or earlier.removed != later.removed):
+        yield "was disqualified", later.removed
+    if is_baseline and later.answered and first_ranked < later.at and not (earlier and earlier.answered):
+        yield "came as a baseline, after the first ranked entry", later.reason
     if earlier is None:
         return
+    if earlier.removed is not None and later.removed is None:
+        yield "was put back", later.reason
+    off = taken_off(later, rules)
+    if off and off.place in TAKEN_OFF and taken_off(earlier, replay.rules(earlier.at)) is None:
+        yield f"was taken off the board: {TAKEN_OFF[off.place].format(by=off.by)}", ""
     if earlier.public != later.public:
         yield f"was made {'public' if later.public else 'private'}", later.reason
     if any(getattr(earlier, name) != getattr(later, name) for name in DESCRIBED):
         yield "has another method or other links", later.reason
-    rules = replay.rules(later.at)
-    if rules is None:
-        return
-    if membership.is_baseline(later, rules) and not membership.is_baseline(earlier, rules):
+    if is_baseline and rules and not membership.is_baseline(earlier, rules):
         yield "became a baseline", later.reason
-
-
-def _joins_as_a_baseline(
-    replay: PhaseReplay, earlier: SubmissionEvent | None, later: SubmissionEvent
-) -> bool:
-    """Return whether a baseline gets its answer, and with it a place on the board."""
-    rules = replay.rules(later.at)
-    had_place = earlier is not None and earlier.answered
-    return rules is not None and later.answered and not had_place and membership.is_baseline(later, rules)
-
-
-def _kept_off(replay: PhaseReplay, facts: SubmissionEvent) -> str | None:
-    """Return what keeps a submission off the board by the rules at that time; before there are rules, what takes it off."""
-    rules = replay.rules(facts.at)
-    return membership.taken_off(facts) if rules is None else membership.kept_off(facts, rules)
 
 
 def _notes(replay: PhaseReplay) -> Iterator[Decision]:

@@ -97,30 +97,9 @@ def _climb(ladder: Iterable[LadderEntry], rules: PhaseRules) -> dict[int, ShownV
     return shown_values
 
 
-PRIVATE = "it is private"
-
-
-def taken_off(facts: SubmissionFacts | QualifyingEvent) -> str | None:
-    """Return what takes a scored submission off the board; None if nothing does."""
-    return None if facts.removed is None else f"it was disqualified ({facts.removed})"
-
-
-def kept_off(facts: SubmissionFacts, rules: PhaseRules) -> str | None:
-    """Return what keeps a scored submission off the public board; None if nothing does."""
-    if (reason := taken_off(facts)) is not None:
-        return reason
-    if not facts.answered and facts.superseded_by is not None:
-        return f"it was run again as submission {facts.superseded_by}"
-    if not facts.answered:
-        return "its answer was taken back"
-    if facts.own and not is_baseline(facts, rules):
-        return "it is taken for a trial of the organizers"
-    return None if facts.public else PRIVATE
-
-
 def stands(facts: SubmissionFacts | QualifyingEvent) -> bool:
-    """Return whether EvalAI has a submission's answer, and nothing takes it off the board."""
-    return facts.answered and taken_off(facts) is None
+    """Return whether EvalAI has a submission's answer, and the organizers have not taken it off the board."""
+    return facts.answered and facts.removed is None
 
 
 def is_baseline(facts: SubmissionFacts, rules: PhaseRules) -> bool:

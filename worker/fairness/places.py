@@ -70,7 +70,7 @@ def places(replay: PhaseReplay, moment: datetime) -> Mapping[str, Placed]:
         by = None if entry is None else counting.get(row_key(entry))
         if by == facts.submission:
             placed[name] = Placed(place=Place.COUNTS, facts=facts)
-        elif (off := _taken_off(facts, rules)) is not None:
+        elif (off := taken_off(facts, rules)) is not None:
             placed[name] = off
         elif entry is not None and by is not None:
             ladder = rules is not None and rules.selection is Selection.LADDER and not entry.climbed
@@ -85,8 +85,8 @@ def places(replay: PhaseReplay, moment: datetime) -> Mapping[str, Placed]:
     return placed
 
 
-def _taken_off(facts: SubmissionEvent, rules: PhaseRules | None) -> Placed | None:
-    """Return the place that the facts alone decide; None if the board decides it."""
+def taken_off(facts: SubmissionEvent, rules: PhaseRules | None) -> Placed | None:
+    """Return the place of an entry that its facts keep off the board; None if the board decides its place."""
     if facts.removed is not None:
         return Placed(place=Place.REMOVED, facts=facts, why=facts.removed)
     if facts.refused:

@@ -193,12 +193,6 @@ def head_of(line: str | None) -> str:
     return GENESIS if line is None else str(json.loads(line)["head"])
 
 
-def head(log: bytes | None) -> str:
-    """Return the hash of the chain after the whole log."""
-    lines = (log or b"").decode().splitlines()
-    return head_of(lines[-1] if lines else None)
-
-
 def filler(key: bytes, number: int) -> str:
     """Return one of a line's filler entries; only the line's key can distinguish them from commitments."""
     return digest("filler", key, number.to_bytes(8, "big"))

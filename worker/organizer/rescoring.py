@@ -23,8 +23,7 @@ from worker.challenge.setups import PhaseSetup, put_on_record, recorded
 from worker.challenge.signing import signer
 from worker.evaluation.stored import FillRow
 from worker.fairness import commitments
-from worker.fairness.membership import taken_off
-from worker.fairness.register import RegisterReplay, disqualified_teams, submission_facts
+from worker.fairness.register import RegisterReplay, disqualified_teams
 from worker.organizer.decisions import decided
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct, ChildRunner, OverLimit
@@ -119,10 +118,7 @@ def _missing(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> t
         tasks = tx.missing_tasks(content_hash, setup.record.protocol.hash, setup.record.versions)
         stored = (session.files.find(row.file_hash) for row in submissions if row.file_hash)
         files = tuple(path for path in stored if path is not None)
-        stands = any(
-            taken_off(submission_facts(row)) is None and row.team_key not in disqualified
-            for row in submissions
-        )
+        stands = any(row.excluded is None and row.team_key not in disqualified for row in submissions)
         if tasks and (files or stands):
             incomplete.append(
                 IncompleteRow(

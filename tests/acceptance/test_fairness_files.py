@@ -35,7 +35,7 @@ from worker.organizer.disclosure import prepare_files
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.verify import Status, Verdict, verdicts
-from worker.verify.public import PublicRepository, contents_in, opened, read_folder
+from worker.verify.public import PublicRepository, opened, read_folder, with_contents
 from worker.verify.recompute import published_verdicts
 from worker.verify.revealed import read_reveals
 
@@ -219,7 +219,7 @@ def test_a_large_content_is_divided_into_parts(tmp_path: Path, monkeypatch: pyte
     """No part is larger than ``PART_BYTES``, and the parts together are the content."""
     monkeypatch.setattr(disclosure, "PART_BYTES", 10)
     parts = disclosure.write_parts([b"0123456", memoryview(b"789abcdefghijklm")], "ff", tmp_path / "parts")
-    contents = contents_in(tmp_path / "parts")
+    contents = with_contents(PublicRepository(files={}), tmp_path / "parts").contents
     assert [(name, len(contents(name))) for name in parts] == [("ff.0", 10), ("ff.1", 10), ("ff.2", 3)]
     assert b"".join(map(contents, parts)) == b"0123456789abcdefghijklm"
     assert parts == disclosure.part_names("ff", 23)

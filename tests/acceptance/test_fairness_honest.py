@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ class Challenge:
                 all_verdicts += self._receipt(repository, stdout)
             for clone in self.clones:
                 all_verdicts += older_verdicts(repository, clone)
-            self.clones.append(repository)
+            self.clones.append(replace(repository, files=dict(repository.files)))  # usable when it is closed
         return [
             f"{verdict.phase} {verdict.check}: {verdict.sentence}"
             for verdict in all_verdicts
@@ -307,20 +308,20 @@ def test_an_honest_challenge_is_never_contradicted(
             answer = challenge.answer(name)
             assert words in answer.sentence, name
             assert answer.status is (Status.BELIEVED if name in BELIEVED else Status.CONSISTENT), name
-        last = challenge.clones[-1]
+        with opened(str(harness.board)) as last:
+            all_verdicts = list(verdicts(last))
+            report = make_report(last, all_verdicts)
+            readme = last.files["README.md"].decode()
         began, listed = [
-            verdict for verdict in verdicts(last) if (verdict.phase, verdict.check) == ("dev", "decisions")
+            verdict for verdict in all_verdicts if (verdict.phase, verdict.check) == ("dev", "decisions")
         ]
         assert began.sentence.startswith("Its rules at the start: selection: ")
         assert all(reason in listed.sentence for reason in REASONS)
-        readme = last.files["README.md"].decode()
         assert all(
             reason in readme for reason in ("(a wrong label)", "(announced on 1 June)", "(a complaint)")
         )
-        assert make_report(last, [*verdicts(last)]).sentence.startswith(
-            "Consistent: nothing is contradicted. "
-        )
-        sentences = {verdict.check: verdict.sentence for verdict in verdicts(last) if verdict.phase is None}
+        assert report.sentence.startswith("Consistent: nothing is contradicted. ")
+        sentences = {verdict.check: verdict.sentence for verdict in all_verdicts if verdict.phase is None}
         for reason in ("phase eval was added", "a wrong label", "another label"):
             assert reason in sentences["commitment"]
         assert "According to line 3, the state was restored from a backup" in sentences["receipts"]

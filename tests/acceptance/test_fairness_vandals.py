@@ -201,7 +201,7 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) ->
         assert {verdict.status for verdict in older_verdicts(older, older)} == {Status.CONSISTENT}
     clone.git("reset", "-q", "--hard", "HEAD~2")
     clone.git("commit", "-q", "--allow-empty", "-m", "another way")
-    with clone.checked() as repository:
+    with clone.checked() as repository, opened(str(fair.board)) as older:
         *files, last = older_verdicts(repository, older)
         assert (last.status, "History was rewritten: commit" in last.sentence) == (Status.CONTRADICTED, True)
         assert Status.CONTRADICTED in {verdict.status for verdict in files}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -159,18 +158,16 @@ def verify(
     Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """
     from worker.verify import Status, key_in, make_report, older_verdicts, verdicts
-    from worker.verify.public import contents_in, no_contents, only_key
+    from worker.verify.public import only_key, with_contents
     from worker.verify.public import opened as opened_repository
     from worker.verify.recompute import published_verdicts
 
     receipts = [(path, *_receipt(path)) for path in receipt or ()]
-    beside = no_contents if files is None else contents_in(files)
     signers = {key} if key else {found for _, document, _ in receipts if (found := key_in(document))}
     name = signers.pop() if len(signers) == 1 else None
     with opened_repository(repository, partial(only_key, name=name)) as as_pushed:
         _check_is_leaderboard(as_pushed, repository)
-        pushed = as_pushed.contents
-        public = replace(as_pushed, contents=lambda name: beside(name) or pushed(name))
+        public = as_pushed if files is None else with_contents(as_pushed, files)
         with progress_bar("Checking what was published", "checks") as progress:
             results = [_counted(verdict, progress) for verdict in verdicts(public)]
         with progress_bar("Recomputing published submissions", "folds") as progress:

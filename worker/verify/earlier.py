@@ -23,7 +23,7 @@ from worker.fairness.documents import Malformed, read
 from worker.participant.challenge import list_path
 from worker.verify.commits import Step
 from worker.verify.public import PublicRepository
-from worker.verify.revealed import RevealedPhase, each_line
+from worker.verify.revealed import RevealedPhase
 from worker.verify.verdict import Verdict, believed, consistent, require
 
 ROW = attrgetter("team", "q_mean", "move", "move_kind", "baseline", "eligible", "submission", "submissions")
@@ -42,7 +42,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         return
     boards = {
         (board.sequence, board.made_at): board
-        for board in each_board(line for line, _ in each_line(repository) if line.phase == name)
+        for board in each_board(line for line, _ in repository.boards(name))
     }
     moments = sorted(at for _, at in boards)
     path, number, stated, unread = f"leaderboard/{name}.json", 0, dict[Terms, Step](), list[str]()

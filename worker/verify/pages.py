@@ -23,7 +23,7 @@ from worker.fairness.documents import read
 from worker.participant.challenge import list_path
 from worker.verify.commits import HISTORY, is_own
 from worker.verify.public import PublicRepository
-from worker.verify.revealed import RevealedPhase, each_line
+from worker.verify.revealed import RevealedPhase
 from worker.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 SHOWN_CHARACTERS = 500  # of the organizers' own text
@@ -131,7 +131,7 @@ def _published_phase(
             only_if_shown=only_if_shown,
         )
         return PublishedPhase(document=document, site=site, follows=True)
-    lines = [line for line, _ in each_line(repository) if line.phase == name]
+    lines = [line for line, _ in repository.boards(name)]
     site = replace(read_site(document, lines), codename=name, terms=terms)
     return PublishedPhase(document=document, site=site, follows=False)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
 from leaderboard.git import Blob, Clone, Repository, cloned, plain_folder
+from leaderboard.rendering import HistoryLine
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge import signing
 from worker.fairness import commitments, receipts
@@ -18,6 +19,7 @@ from worker.fairness.documents import Malformed, check_format, read
 from worker.fairness.manifests import AnnouncedPhase, Commitment
 from worker.fairness.receipts import Line
 from worker.verify.commits import (
+    HISTORY,
     REVEAL,
     Growth,
     Step,
@@ -32,7 +34,6 @@ from worker.verify.commits import (
 
 SHOWN = 20  # files whose authors are looked up
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
-KEPT_BYTES = 1024 * 1024  # of a file that is read only once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,42 +63,12 @@ Contents = Callable[[str], bytes]
 """Returns a part of a published content by its name; empty if it is missing or is not such a part."""
 
 
-def contents_in(folder: Path) -> Contents:
-    """Read published contents from a folder, such as a checkout of their branch.
-
-    Raises:
-        OrganizerError: If it is not a folder.
-    """
-    if not folder.is_dir():
-        raise OrganizerError(
-            f"{folder} is not a folder.",
-            hint=f"Name a folder with a copy of the branch `{BRANCH}`.",
-            code="verify.files",
-        )
-
-    def part(name: str) -> bytes:
-        path = folder / Path(name).name
-        return path.read_bytes() if path.is_file() and path.stat().st_size <= PART_BYTES else b""
-
-    return part
-
-
 Versions = Callable[[str], Iterable[tuple[Step, bytes]]]
 """Returns the distinct versions of a file in the challenge's commits, oldest first, each with the first commit that has it."""
 
 
-def no_versions(_path: str) -> Iterable[tuple[Step, bytes]]:
-    """Return that there are no earlier commits."""
-    return ()
-
-
-def no_contents(_name: str) -> bytes:
-    """Return that no published content is here."""
-    return b""
-
-
 class CommitFiles(Mapping[str, bytes]):
-    """The files of a commit. Large ones are read each time they are needed, because a revealed phase may not fit in memory.
+    """The files of a commit. They are read each time they are needed, because a revealed phase may not fit in memory.
 
     Args:
         repository: Where they are read.
@@ -107,17 +78,10 @@ class CommitFiles(Mapping[str, bytes]):
     def __init__(self, repository: Repository, blobs: Mapping[str, Blob]) -> None:
         self._repository = repository
         self._blobs = blobs
-        self._kept: dict[str, bytes] = {}
 
     def __getitem__(self, path: str) -> bytes:
         """Return the content of a file."""
-        if path in self._kept:
-            return self._kept[path]
-        blob = self._blobs[path]
-        content = self._repository.content(blob.name)
-        if blob.size <= KEPT_BYTES:
-            self._kept[path] = content
-        return content
+        return self._repository.content(self._blobs[path].name)
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the paths."""
@@ -149,8 +113,8 @@ class PublicRepository:
     commit: Step | None = None
     history: History | None = None
     foreign_paths: tuple[str, ...] = ()
-    contents: Contents = field(default=no_contents)
-    versions: Versions = field(default=no_versions)
+    contents: Contents = field(default=lambda _name: b"")
+    versions: Versions = field(default=lambda _path: ())
 
     @cached_property
     def key(self) -> str | None:
@@ -179,6 +143,22 @@ class PublicRepository:
             return []
 
     @cached_property
+    def _boards(self) -> list[tuple[HistoryLine, bytes]]:
+        lines = self.files.get(HISTORY, b"").splitlines()
+        return [
+            (read(HistoryLine, text, f"{HISTORY}, line {number}"), text)
+            for number, text in enumerate(lines, 1)
+        ]
+
+    def boards(self, phase: str) -> list[tuple[HistoryLine, bytes]]:
+        """Return the lines of the published history about a phase, oldest first, each with its text.
+
+        Raises:
+            Malformed: If a line of the history is not exactly such a line.
+        """
+        return [(line, text) for line, text in self._boards if line.phase == phase]
+
+    @cached_property
     def revealed(self) -> list[str]:
         """The phases that were revealed."""
         return sorted(path.split("/")[1] for path in self.files if REVEAL.fullmatch(path))
@@ -188,6 +168,27 @@ class PublicRepository:
         """Every phase that was ever committed to or revealed."""
         committed = (name for entry in self.commitments for name in entry.phases)
         return list(dict.fromkeys([*self.revealed, *committed]))
+
+
+def with_contents(public: PublicRepository, folder: Path) -> PublicRepository:
+    """Return a repository with the published contents in a folder, such as a checkout of their branch; the others are its own.
+
+    Raises:
+        OrganizerError: If it is not a folder.
+    """
+    if not folder.is_dir():
+        raise OrganizerError(
+            f"{folder} is not a folder.",
+            hint=f"Name a folder with a copy of the branch `{BRANCH}`.",
+            code="verify.files",
+        )
+
+    def part(name: str) -> bytes:
+        path = folder / Path(name).name
+        is_part = path.is_file() and path.stat().st_size <= PART_BYTES
+        return path.read_bytes() if is_part else public.contents(name)
+
+    return replace(public, contents=part)
 
 
 def read_folder(folder: Path) -> PublicRepository:
@@ -310,7 +311,7 @@ def _contents(repository: Repository, document: bytes | None) -> Contents:
     try:
         blobs = repository.files(read(FilesReference, document or b"", FILES_PATH).commit)
     except (Malformed, OrganizerError):  # the commit is gone, or was never fetched
-        return no_contents
+        blobs = {}
 
     def part(name: str) -> bytes:
         readable = name in blobs and blobs[name].size <= PART_BYTES

@@ -167,7 +167,7 @@ def differences(published: Any, follows: Any, where: str = "") -> Iterator[str]:
 
 def _complete(phase: RevealedPhase) -> Verdict:
     """Return the verdict on a history whose boards all follow: whether one is missing, and what cannot be checked."""
-    replay, lost = phase.replay, len(phase.history) - len(phase.published)
+    replay, lost = phase.replay, len(phase.repository.boards(phase.name)) - len(phase.published)
     snapshot = replay.snapshot(replay.ends_at)
     follows = None if snapshot is None else boards.next_board(snapshot, phase.boards[-1:], at=replay.ends_at)
     require(follows is None, "the last board is not the one that follows from the register")

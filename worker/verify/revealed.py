@@ -31,7 +31,6 @@ from worker.fairness.events import Event, ScoreEvent
 from worker.fairness.manifests import AnnouncedPhase, Commitment, Manifest, protocol_of
 from worker.fairness.places import Placed, places
 from worker.fairness.replay import PhaseReplay
-from worker.verify.commits import HISTORY
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import UNREADABLE
 
@@ -206,26 +205,16 @@ class RevealedPhase:
         return public_rows(board, self.rules.rounding)
 
     @cached_property
-    def history(self) -> list[tuple[HistoryLine, bytes]]:
-        """The lines of the published history about it, oldest first, each with its text.
-
-        Raises:
-            Malformed: If one of them is not exactly such a line.
-        """
-        return [(line, text) for line, text in each_line(self.repository) if line.phase == self.name]
-
-    @cached_property
     def published(self) -> list[tuple[HistoryLine, bytes]]:
-        """These lines without those of boards from before a restore that are unknown to the restored state."""
-        restored_at = self.replay.restored_at
-        if restored_at is None:
-            return self.history
-        moments = enumerate(self.document.boards, 1)
+        """Its lines of the published history, without those of boards from before a restore that are unknown to the restored state."""
+        restored_at, moments = self.replay.restored_at, enumerate(self.document.boards, 1)
         boards_known = {(number, moment.replace(microsecond=0)) for number, moment in moments}
         return [
             (line, text)
-            for line, text in self.history
-            if line.made_at >= restored_at or (line.sequence, line.made_at) in boards_known
+            for line, text in self.repository.boards(self.name)
+            if restored_at is None
+            or line.made_at >= restored_at
+            or (line.sequence, line.made_at) in boards_known
         ]
 
     def site(self, history: Sequence[Board]) -> PhaseSite:
@@ -240,16 +229,6 @@ class RevealedPhase:
     def records_of(self, content_hash: str) -> list[ScoreEvent]:
         """Return the records of all submissions with a content."""
         return [record for same in self.records.values() for record in same if record.content == content_hash]
-
-
-def each_line(repository: PublicRepository) -> Iterator[tuple[HistoryLine, bytes]]:
-    """Yield the lines of the published history, oldest first, each with its text; together they would take much memory.
-
-    Raises:
-        Malformed: If one of them is not exactly such a line.
-    """
-    for number, text in enumerate(repository.files.get(HISTORY, b"").splitlines(), 1):
-        yield read(HistoryLine, text, f"{HISTORY}, line {number}"), text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +257,7 @@ def read_reveals(repository: PublicRepository) -> Reveals:
             malformed[name] = str(error)
     for name, phase in list(read_phases.items()):  # once all replays are complete
         try:
-            _ = phase.rules, phase.boards, phase.history
+            _ = phase.rules, phase.boards, phase.published
         except UNREADABLE as error:
             malformed[name] = str(error)
             del read_phases[name]

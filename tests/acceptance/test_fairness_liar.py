@@ -364,13 +364,11 @@ def test_what_was_put_right_at_the_end_is_found(story: Story, tmp_path: Path, na
 
 
 def test_another_deadline_before_is_told(story: Story, tmp_path: Path) -> None:
-    """Deadlines are the organizers' own words, so a change is told and contradicts nothing."""
+    """Deadlines and limits are the organizers' own words, so a change is told and contradicts nothing."""
     repository = Git(tmp_path / "board", story.signer)
-    for number, day in ((-5, "01"), (-4, "09")):
-        ends_at = f"2024-01-{day}T00:00:00Z"
-        story.on_files = _document(
-            lambda document, ends_at=ends_at: document["terms"].update(ends_at=ends_at)
-        )
+    for number, day, per_day in ((-5, "01", None), (-4, "09", 3)):
+        limits = {"ends_at": f"2024-01-{day}T00:00:00Z", "per_day": per_day}
+        story.on_files = _document(lambda document, limits=limits: document["terms"].update(limits))
         repository.push(story.publish(story.log[number]))
     story.on_files = dict
     repository.push(story.publish())
@@ -379,4 +377,5 @@ def test_another_deadline_before_is_told(story: Story, tmp_path: Path) -> None:
     assert [verdict for verdict in all_verdicts if verdict.status is Status.CONTRADICTED] == []
     told = [verdict.sentence for verdict in all_verdicts if verdict.check == "earlier"]
     assert any("ends_at from 2024-01-01" in sentence for sentence in told)
+    assert any("per_day from none to 3" in sentence for sentence in told)
     assert any("ends_at from 2024-01-09" in sentence for sentence in told)  # it was lifted

@@ -28,6 +28,7 @@ from worker.verify.verdict import Verdict, believed, consistent, require
 
 ROW = attrgetter("team", "q_mean", "move", "move_kind", "baseline", "eligible", "submission", "submissions")
 """What the history tells of a row besides its ranks."""
+LIMITS = ("ends_at", "per_day", "per_month", "in_all")
 
 
 def documents(repository: PublicRepository, name: str, phase: RevealedPhase | None) -> Iterator[Verdict]:
@@ -121,9 +122,10 @@ def _compare_rules(
 def _changes(earlier: tuple[Terms, Step], later: tuple[Terms, Step]) -> str:
     """Return which limits changed, from what to what, and with which commit."""
     before, after = asdict(earlier[0]), asdict(later[0])
+    is_known = any(before[name] is not None for name in LIMITS)  # a worker that has not read EvalAI yet knows none
     words = [
-        f"{name} from {before[name]} to {after[name]}"
-        for name in ("ends_at", "per_day", "per_month", "in_all")
-        if before[name] != after[name] and before[name] is not None
+        f"{name} from {before[name] or 'none'} to {after[name] or 'none'}"
+        for name in LIMITS
+        if is_known and before[name] != after[name]
     ]
     return f"{', '.join(words)} ({later[1]})" if words else ""

@@ -122,7 +122,8 @@ def _compare_rules(
 def _changes(earlier: tuple[Terms, Step], later: tuple[Terms, Step]) -> str:
     """Return which limits changed, from what to what, and with which commit."""
     before, after = asdict(earlier[0]), asdict(later[0])
-    is_known = any(before[name] is not None for name in LIMITS)  # a worker that has not read EvalAI yet knows none
+    # A worker that has not read EvalAI yet knows no limit.
+    is_known = any(before[name] is not None for name in LIMITS)
     words = [
         f"{name} from {before[name] or 'none'} to {after[name] or 'none'}"
         for name in LIMITS

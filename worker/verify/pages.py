@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 from leaderboard import PhaseSite, Site, Terms
@@ -28,33 +28,10 @@ from worker.verify.verdict import Verdict, believed, consistent, contradicted, n
 
 SHOWN_CHARACTERS = 500  # of the organizers' own text
 EXCERPT = 60  # characters of a line that differs
+SUFFIXES = (".json", ".csv", "-evolution-light.svg", "-evolution-dark.svg")
+"""What the names of the files that show one phase end with, after its codename."""
 PAGE, README = "index.html", "README.md"
 _GENERATOR = re.compile(rb'<meta name="generator" content="([^"\n]{1,60})">')
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PublishedPhase:
-    """One phase as it is published.
-
-    Attributes:
-        document: Its JSON.
-        site: What it is rendered from.
-        follows: Whether that is its register, which shows everything that the page shows of it.
-    """
-
-    document: PhaseDocument
-    site: PhaseSite
-    follows: bool
-
-    @property
-    def folder(self) -> str:
-        """What the names of its own files begin with."""
-        return f"leaderboard/{self.document.phase}"
-
-    def owns(self, path: str) -> bool:
-        """Return whether a file shows this phase alone."""
-        suffixes = (".json", ".csv", "-evolution-light.svg", "-evolution-dark.svg")
-        return path.startswith(self.folder) and path.removeprefix(self.folder) in suffixes
 
 
 def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
@@ -70,22 +47,28 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
             " compares values alone: the boards in the history, and the rows of each phase's JSON"
         )
         return
-    shown = list(_shown(repository, revealed))
+    shown = _shown(repository)
     for name in repository.phases:
-        if name not in {phase.document.phase for phase in shown}:
+        if name not in shown:
             sentence = "the page does not show this phase"
             yield (contradicted if name in revealed else not_revealed)(sentence, phase=name)
     if not shown:
         return
-    words = shown[0].document
+    words = next(iter(shown.values()))
     links = " and ".join(f"“{address}”" for address in (words.link, words.page) if address)
     sentence = f"the title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words"
     yield replace(believed(sentence), check="words")
     access = repository.commitments[0].access
     said = f"the organizers say: “{access}”" if access else "the organizers do not say it"
     yield replace(believed(f"who knew the hidden tasks, and whether they compete: {said}"), check="access")
-    rendered = _rendered(repository, words, shown)
-    yield from _compared(repository.files, rendered, shown)
+    follow = {name: phase for name, phase in revealed.items() if phase.replay.unknown_phase is None}
+    sites = [_site(repository, name, document, follow.get(name)) for name, document in shown.items()]
+    rendered = _rendered(repository, words, sites)
+    sources: dict[str | None, str] = {
+        name: "the register" if name in follow else "its own JSON and the history" for name in shown
+    }
+    sources[None] = "these and the commitments"
+    yield from _compared(repository.files, rendered, sources)
     if around := _around(repository.files.get(README, b""), words.challenge):
         yield believed(
             f"the text around the board in README.md is the organizers' own, and is not checked: “{around[:SHOWN_CHARACTERS]}”"
@@ -102,26 +85,28 @@ def _rendered_by(content: bytes) -> str:
     return commitments.SOFTWARE if stated is None else stated[1].decode(errors="replace")
 
 
-def _shown(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[PublishedPhase]:
-    """Yield the phases that were committed to, in the order in which the page shows them."""
+def _shown(repository: PublicRepository) -> dict[str, PhaseDocument]:
+    """Return the JSON of the phases that were committed to, in the order in which the page shows them."""
     content = repository.files.get(PAGE, b"")
     places = {
         name: content.find(f'<section class="phase" id="{name}"'.encode()) for name in repository.phases
     }
-    for name in sorted(repository.phases, key=places.__getitem__):
-        path = f"leaderboard/{name}.json"
-        if path in repository.files:
-            document = read(PhaseDocument, repository.files[path], path)
-            yield _published_phase(repository, name, document, revealed.get(name))
+    paths = {name: f"leaderboard/{name}.json" for name in sorted(repository.phases, key=places.__getitem__)}
+    return {
+        name: read(PhaseDocument, repository.files[path], path)
+        for name, path in paths.items()
+        if path in repository.files
+    }
 
 
-def _published_phase(
+def _site(
     repository: PublicRepository, name: str, document: PhaseDocument, phase: RevealedPhase | None
-) -> PublishedPhase:
+) -> PhaseSite:
+    """Return what a phase is rendered from: its register if that is known, otherwise its JSON and the history."""
     terms = _terms(repository, name, document.terms)
-    if phase is not None and phase.replay.unknown_phase is None:
+    if phase is not None:
         decisions, only_if_shown = public_decisions(phase.replay)
-        site = replace(
+        return replace(
             phase.site(phase.boards),
             revealed=True,
             closed_at=phase.replay.closed_at,
@@ -130,10 +115,8 @@ def _published_phase(
             decisions=decisions,
             only_if_shown=only_if_shown,
         )
-        return PublishedPhase(document=document, site=site, follows=True)
     lines = [line for line, _ in repository.boards(name)]
-    site = replace(read_site(document, lines), codename=name, terms=terms)
-    return PublishedPhase(document=document, site=site, follows=False)
+    return replace(read_site(document, lines), codename=name, terms=terms)
 
 
 def _terms(repository: PublicRepository, phase: str, stated: Terms | None) -> Terms:
@@ -148,14 +131,14 @@ def _terms(repository: PublicRepository, phase: str, stated: Terms | None) -> Te
 
 
 def _rendered(
-    repository: PublicRepository, words: PhaseDocument, shown: Sequence[PublishedPhase]
+    repository: PublicRepository, words: PhaseDocument, sites: Sequence[PhaseSite]
 ) -> dict[str, bytes]:
     """Render all files; title and links are those in the first phase's JSON."""
     files = repository.files
     site = Site(
         title=words.challenge,
         link=words.link,
-        phases=tuple(phase.site for phase in shown),
+        phases=tuple(sites),
         repository=words.repository,
         page=words.page,
         committed=True,
@@ -167,15 +150,12 @@ def _rendered(
 
 
 def _compared(
-    published: Mapping[str, bytes], rendered: Mapping[str, bytes], shown: Sequence[PublishedPhase]
+    published: Mapping[str, bytes], rendered: Mapping[str, bytes], sources: Mapping[str | None, str]
 ) -> Iterator[Verdict]:
-    """Compare each phase's own files, and those that show all phases."""
-    own = {phase: [path for path in rendered if phase.owns(path)] for phase in shown}
-    shared = [path for path in rendered if not any(phase.owns(path) for phase in shown)]
-    for paths, name, source in (
-        *((paths, phase.document.phase, _source(phase)) for phase, paths in own.items()),
-        (shared, None, "from these and the commitments"),
-    ):
+    """Compare each phase's own files, and those that show all phases, with what was rendered from their sources."""
+    owner = {f"leaderboard/{name}{suffix}": name for name in sources if name for suffix in SUFFIXES}
+    for name, source in sources.items():
+        paths = [path for path in rendered if owner.get(path) == name]
         differences = [
             difference
             for path in paths
@@ -186,12 +166,9 @@ def _compared(
         if not differences:
             listed = ", ".join(path.removeprefix("leaderboard/") for path in paths)
             yield consistent(
-                f"rendered again {source}, these files are identical, byte for byte: {listed}", phase=name
+                f"rendered again from {source}, these files are identical, byte for byte: {listed}",
+                phase=name,
             )
-
-
-def _source(phase: PublishedPhase) -> str:
-    return "from the register" if phase.follows else "from its own JSON and the history"
 
 
 def _difference(path: str, published: bytes | None, follows: bytes) -> str | None:

@@ -262,20 +262,39 @@ def test_only_what_the_key_signed_in_an_older_copy_counts(fair: Fair, clone: Git
         ]
 
 
-def test_a_history_that_begins_anew_is_named(clone: Git) -> None:
-    """A repository without a signed commit is neither consistent nor a lie; boards from before there was a commitment are a lie.
-
-    The order of signed commits decides, whatever time the commitment claims.
-    """
+def begin_with_boards(clone: Git, signer: Signer | None) -> None:
+    """Begin another history, in which there are boards before there is a commitment."""
     clone.git("checkout", "-q", "--orphan", "other")
     clone.git("reset", "-q")
     for paths in ("leaderboard", "."):
         clone.git("add", paths)
         clone.git("commit", "-qm", paths)
-    clone.git("branch", "-qM", "main")
+        if signer is not None:
+            sign_head(clone.folder, signer)
+
+
+def test_a_history_that_begins_anew_is_named(clone: Git) -> None:
+    """A repository without a signed commit is neither consistent nor a lie, because anybody can write commits."""
+    begin_with_boards(clone, None)
     with clone.checked() as repository:
-        assert lies(repository) == {"order"}
+        assert lies(repository) == set()
         (sentence,) = [
             verdict.sentence for verdict in verdicts(repository) if verdict.status is Status.CHANGED
         ]
     assert "No commit is signed" in sentence
+
+
+def test_boards_before_the_first_commitment_are_a_lie_if_the_key_has_signed_them(clone: Git) -> None:
+    """The order of signed commits decides, whatever time the commitment claims; a root that a stranger merges does not."""
+    begin_with_boards(clone, clone.signer)
+    with clone.checked() as repository:
+        assert lies(repository) == {"order"}
+    clone.git("checkout", "-q", "main")
+    clone.git("branch", "-qD", "other")
+    begin_with_boards(clone, MALLORY)
+    root = clone.git("rev-list", "--max-parents=0", "HEAD")
+    clone.git("checkout", "-q", "main")
+    parents = ("-p", root, "-p", "HEAD")
+    clone.git("reset", "-q", "--hard", clone.git("commit-tree", "HEAD^{tree}", *parents, "-m", "merge"))
+    with clone.checked() as repository:
+        assert lies(repository) == set()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from itertools import islice, pairwise, takewhile
+from itertools import islice
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Repository, without_signature
 from worker.challenge.signing import challenge_key, signing_key
@@ -144,23 +144,6 @@ class Added:
     times: tuple[datetime, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Growth:
-    """What a history shows about the files that may only grow.
-
-    Attributes:
-        boards_first: Whether there were boards before there was any commitment.
-        added: What signed commits added to these files, and the reveals that they added.
-        dropped: File to the last commit of the challenge whose version the newest one does not continue.
-        signed: What the challenge's key has signed in the versions of others, and the commits that added it.
-    """
-
-    boards_first: bool
-    added: Sequence[Added]
-    dropped: Mapping[str, Step]
-    signed: Sequence[tuple[Signed, Step]]
-
-
 def grew(path: str, earlier: bytes, later: bytes) -> bool:
     """Return whether a later version of a file begins with an earlier one."""
     if path != commitments.PATH:
@@ -169,52 +152,32 @@ def grew(path: str, earlier: bytes, later: bytes) -> bool:
     return after[: len(before)] == before
 
 
-def growth(
-    repository: Repository, steps: Sequence[Step], own: Sequence[Step], checked: Step, below: Collection[str]
-) -> Growth:
-    """Compare the versions of these files in all commits.
+def growth(repository: Repository, own: Sequence[Step], checked: Step) -> tuple[list[Added], dict[str, Step]]:
+    """Compare the versions of these files in the challenge's commits.
 
     Args:
         repository: The repository.
-        steps: All commits, oldest first.
-        own: The challenge's, in the order in which its files grow.
+        own: The challenge's commits, in the order in which its files grow.
         checked: The newest of them.
-        below: Hashes of the newest and of those before it.
+
+    Returns:
+        What commits added to these files, and the reveals that they added; and file to the last commit whose version the newest one does
+        not continue.
     """
-    uncommitted = takewhile(lambda step: commitments.PATH not in step.blobs, steps)
-    added, dropped = list[Added](), dict[str, Step]()
+    added, dropped = list(_revealed(repository, own, checked)), dict[str, Step]()
     for path in GROWING:
-        grown, without = _grown(repository, path, own, checked)
-        added += grown
-        if without is not None:
-            dropped[path] = without
-    own_names = {step.commit for step in own}
-    others = [step for step in steps if step.commit not in own_names]
-    return Growth(
-        boards_first=any(step.version(HISTORY).size for step in uncommitted),
-        added=[*added, *_revealed(repository, own, checked)],
-        dropped=dropped,
-        signed=list(_signed_by_others(repository, others, checked, below)),
-    )
-
-
-def _grown(
-    repository: Repository, path: str, own: Sequence[Step], checked: Step
-) -> tuple[list[Added], Step | None]:
-    """Return what commits added to a file, and the last commit whose version the newest one does not continue."""
-    final = content(repository, checked.version(path))
-    added, without, before = list[Added](), None, b""
-    versions = [ABSENT, *(step.version(path) for step in own)]
-    for place, (last, version) in enumerate(pairwise(versions)):
-        if version == last:
-            continue
-        text = content(repository, version)
-        if not grew(path, text, final):
-            without = own[place]
-        elif times := _times(path, before, text):
-            added.append(Added(path=path, step=own[place], place=place, times=times))
-            before = text
-    return added, without
+        final, before, last = content(repository, checked.version(path)), b"", ABSENT
+        for place, step in enumerate(own):
+            version = step.version(path)
+            if version == last:
+                continue
+            last, text = version, content(repository, version)
+            if not grew(path, text, final):
+                dropped[path] = step
+            elif times := _times(path, before, text):
+                added.append(Added(path=path, step=step, place=place, times=times))
+                before = text
+    return added, dropped
 
 
 def _revealed(repository: Repository, own: Sequence[Step], checked: Step) -> Iterator[Added]:
@@ -231,10 +194,17 @@ def _revealed(repository: Repository, own: Sequence[Step], checked: Step) -> Ite
                 yield Added(path=path, step=step, place=place, times=times)
 
 
-def _signed_by_others(
+def signed_by_others(
     repository: Repository, others: Sequence[Step], checked: Step, below: Collection[str]
 ) -> Iterator[tuple[Signed, Step]]:
-    """Yield what the challenge's key has signed in the commits of others, and the newest version lacks."""
+    """Yield what the challenge's key has signed in the commits of others, and the newest version lacks.
+
+    Args:
+        repository: The repository.
+        others: The commits that are not the challenge's, oldest first.
+        checked: The newest of the challenge's.
+        below: Hashes of that one and of those before it.
+    """
     key = challenge_key(content(repository, checked.version(commitments.PATH)))
     for path in SIGNED:
         kept = signed_in(path, content(repository, checked.version(path)), key)
@@ -244,18 +214,12 @@ def _signed_by_others(
                 yield part, step
 
 
-def _fresh(path: str, earlier: bytes, later: bytes) -> bytes:
-    """Return a later version without the whole lines of an earlier one that it begins with."""
-    if not path.endswith(".jsonl"):
-        return later
-    return later.removeprefix(earlier[: earlier.rfind(b"\n") + 1])
-
-
 def _times(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:
     """Return the times in what a later version adds; unreadable ones are reported elsewhere."""
-    earlier_number = len(list(documents(path, earlier))) if path == commitments.PATH else 0
+    if path.endswith(".jsonl"):  # a file of many lines, of which the earlier ones were read before
+        earlier, later = b"", later.removeprefix(earlier[: earlier.rfind(b"\n") + 1])
     times = []
-    for document in islice(documents(path, _fresh(path, earlier, later)), earlier_number, None):
+    for document in islice(documents(path, later), len(list(documents(path, earlier))), None):
         with suppress(*UNREADABLE):
             times.append(
                 datetime.fromisoformat(document["revealed_at" if REVEAL.fullmatch(path) else "made_at"])

@@ -17,17 +17,19 @@ from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import BRANCH, FILES_PATH, PART_BYTES, FilesReference
 from worker.fairness.documents import Malformed, check_format, read
 from worker.fairness.manifests import AnnouncedPhase, Commitment
+from worker.fairness.published import Signed
 from worker.fairness.receipts import Line
 from worker.verify.commits import (
     HISTORY,
     REVEAL,
-    Growth,
+    Added,
     Step,
     claims,
     growth,
     is_own,
     is_served,
     newest,
+    signed_by_others,
     versions_in,
     walk,
 )
@@ -44,7 +46,10 @@ class History:
         commits: Hashes of the checked commit and of all before it.
         whole: False for a shallow clone, which lacks the beginning.
         key: The challenge's key that has signed the checked commit; None if no commit is signed.
-        growth: How the files that may only grow have changed.
+        boards_first: Whether the key has signed a commit that has boards, and no commitment.
+        added: What the challenge's commits added to the files that may only grow, and the reveals that they added.
+        dropped: File to the last commit of the challenge whose version the newest one does not continue.
+        signed: What the challenge's key has signed in the commits of others and the newest version lacks, with these commits.
         foreign: The commits that are not the challenge's, oldest first.
         changed: The files that differ between the checked commit and the tip.
         changed_by: The commits after the checked one that changed what visitors see, oldest first.
@@ -53,7 +58,10 @@ class History:
     commits: frozenset[str]
     whole: bool
     key: str | None
-    growth: Growth
+    boards_first: bool
+    added: Sequence[Added]
+    dropped: Mapping[str, Step]
+    signed: Sequence[tuple[Signed, Step]]
     foreign: tuple[Step, ...] = ()
     changed: tuple[str, ...] = ()
     changed_by: tuple[Step, ...] = ()
@@ -277,6 +285,9 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
     files, foreign_paths = _files(repository, checked.commit)
     changed = repository.changed(checked.commit, tip)
     own_names = {step.commit for step in own}
+    foreign = tuple(step for step in steps if step.commit not in own_names)
+    before = [step for step in foreign if step.key == key and commitments.PATH not in step.blobs]
+    added, dropped = growth(repository, own, checked)
     return PublicRepository(
         files=files,
         address=repository.name,
@@ -286,8 +297,11 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
             commits=below,
             whole=not repository.is_shallow,
             key=key if own else None,
-            growth=growth(repository, steps, own, checked, below),
-            foreign=tuple(step for step in steps if step.commit not in own_names),
+            boards_first=any(HISTORY in step.blobs for step in before),
+            added=added,
+            dropped=dropped,
+            signed=list(signed_by_others(repository, foreign, checked, below)),
+            foreign=foreign,
             changed=changed,
             changed_by=_changed_by(repository, checked.commit, changed, steps),
         ),

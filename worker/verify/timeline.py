@@ -98,10 +98,10 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
     # In a repository without a signed commit, nothing shows who has removed something.
     lost = {
         path: (step, "something that the challenge's key has signed")
-        for (path, _), step in seen.growth.signed
+        for (path, _), step in seen.signed
         if seen.key and step.commit in seen.commits
     }
-    lost |= {path: (step, "something") for path, step in seen.growth.dropped.items()}
+    lost |= {path: (step, "something") for path, step in seen.dropped.items()}
     for path, (step, what) in lost.items():
         yield contradicted(
             f"{path} was changed after it was published: {what} that {step} published is no longer in it, or was changed"
@@ -128,11 +128,11 @@ def _withdrawn(repository: PublicRepository, name: str) -> Iterator[Verdict]:
 
 
 def order(repository: PublicRepository) -> Verdict | None:
-    """Check that no board was pushed before the first commitment; None if there is no history to check."""
+    """Check that no board was pushed before the first commitment; None if nothing that is signed shows it."""
     seen = repository.history
-    if seen is None or not seen.whole:
+    if seen is None or seen.key is None or not seen.whole:
         return None
-    require(not seen.growth.boards_first, "boards were pushed before the first commitment")
+    require(not seen.boards_first, "boards were pushed before the first commitment")
     return consistent("the first commitment was pushed before any board, or with the first one")
 
 
@@ -184,9 +184,9 @@ def signatures(repository: PublicRepository) -> Verdict:
 def times(repository: PublicRepository) -> Verdict | None:
     """Check that nothing was backdated against the order of commits; None without a history or a signed commit."""
     seen = repository.history
-    if seen is None or not seen.growth.added:
+    if seen is None or not seen.added:
         return None
-    added = sorted(seen.growth.added, key=attrgetter("place"))
+    added = sorted(seen.added, key=attrgetter("place"))
     _check_order(added)
     sentence = "what each commit added is newer than what was published before it"
     most = max((len(addition.times) for addition in added if addition.path == receipts.PATH), default=0)
@@ -224,7 +224,7 @@ def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator
 
 def _compared(newer: PublicRepository, older: PublicRepository) -> Iterator[Verdict]:
     is_signed_commit = older.history is not None and older.history.key is not None
-    by_others = [] if older.history is None else [part for part, _ in older.history.growth.signed]
+    by_others = [] if older.history is None else [part for part, _ in older.history.signed]
     whole, unsigned = True, []
     for path in GROWING:
         earlier, later = older.files.get(path, b""), newer.files.get(path, b"")

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import takewhile
 
 from leaderboard import DecisionKind
-from leaderboard.rendering import Row, rank_changes
+from leaderboard.rendering import rank_changes
 from scoring.printable import name_some
 from worker.fairness.decisions import decisions as decided
 from worker.fairness.decisions import minute
@@ -88,15 +88,14 @@ def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
         if following is None:
             return believed(f"{again}. That one has not been revealed: it was refused, or is private")
         return counting(phase, following, f"{again}. ")
-    rows = {row.submission: row for row in phase.final_rows}
     if placed.place is Place.COUNTS:
-        return consistent(f"{who} counts on the final board {_at(rows[facts.submission])}")
+        return consistent(f"{who} counts on the final board {_at(phase, facts.submission)}")
     if placed.place is Place.REMOVED:
         return consistent(f"{who} is not on the final board: {_removed(replay, facts)}")
     if by is not None:
         rule = phase.rules.selection.value
         return consistent(
-            f"{who} does not count: submission {by} of the same team counts {_at(rows[by])}; by the rules, the {rule} one counts"
+            f"{who} does not count: submission {by} of the same team counts {_at(phase, by)}; by the rules, the {rule} one counts"
         )
     if placed.why == PRIVATE:
         return consistent(f"{who} was sent as private: it is on no board")
@@ -145,8 +144,11 @@ def _late(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
     return believed(f"{sentence}; it had been scored before that")
 
 
-def _at(row: Row) -> str:
-    """Describe the rank of a row."""
+def _at(phase: RevealedPhase, submission: int) -> str:
+    """Describe the rank of a submission on the last board."""
+    row = phase.final_rows.get(submission)
+    if row is None:
+        raise CheckEnded(f"submission {submission} counts, but is not on the last board")
     if row.rank is not None:
         return f"at rank {row.rank} with mean Q {row.q_text}"
     why = "as a baseline" if row.baseline else "out of competition"

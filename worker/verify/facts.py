@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -19,9 +19,7 @@ import numpy as np
 from leaderboard.rendering import display_name
 from scoring.engines import TOLERANCE
 from scoring.evaluate import tested
-from scoring.inputs.tables import LabelRow
 from scoring.printable import all_of, count_of, name_some
-from scoring.protocol import row_set_hash
 from scoring.randomness import test_parts
 from scoring.tasks import TaskType
 from worker.fairness.decisions import minute
@@ -66,8 +64,8 @@ def belong(phase: RevealedPhase) -> Verdict:
                         first_values.setdefault(name, value) == value,
                         f"the {name} of {who} changed on {minute(facts.at)}; it never can",
                     )
-    rows = _committed_rows(phase)
-    parts = _committed_parts(phase, rows)
+    rows = {task.version: task.row_set for task in phase.tasks}
+    parts = _committed_parts(phase)
     for score in _scores(phase):
         _check_owner(phase, score)
         _check_shown(phase, score)
@@ -145,36 +143,16 @@ def _value(shown: ShownValue) -> str:
     return value if shown.counts is None else f"{value} ({'counts' if shown.counts else 'does not count'})"
 
 
-def _committed_rows(phase: RevealedPhase) -> dict[str, str]:
-    """Return the row sets of the published labels by the version of their task; they decide which tasks are resampled together."""
-    return {
-        task.version: _row_set(phase.labels[task.file])
-        for task in phase.manifest.tasks
-        if task.file in phase.labels
-    }
-
-
-def _committed_parts(
-    phase: RevealedPhase, row_sets: Mapping[str, str]
-) -> dict[tuple[str, str], tuple[int, ...]]:
+def _committed_parts(phase: RevealedPhase) -> dict[tuple[str, str], tuple[int, ...]]:
     """Return which folds have equal test parts, by the version of their task and the protocol; they are resampled together."""
     newest = {promise.protocol.hash: promise for promise in phase.promises}
-    groups = {task.version: _groups(phase.labels.get(task.file, ())) for task in phase.manifest.tasks}
     return {
-        (version, name): test_parts(
-            tested(row_set, groups[version], promise.protocol, promise.splits_key(phase.key))
+        (task.version, name): test_parts(
+            tested(task.row_set, task.groups, promise.protocol, promise.splits_key(phase.key))
         )
         for name, promise in newest.items()
-        for version, row_set in row_sets.items()
+        for task in phase.tasks
     }
-
-
-def _row_set(rows: Sequence[LabelRow]) -> str:
-    return row_set_hash(tuple(row.identifier for row in rows), _groups(rows))
-
-
-def _groups(rows: Sequence[LabelRow]) -> tuple[str, ...]:
-    return tuple(row.group for row in rows if row.group)
 
 
 def scores(phase: RevealedPhase) -> Verdict:

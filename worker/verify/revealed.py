@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Any
 
 from leaderboard import Board, PhaseRules, PhaseSite
@@ -22,7 +23,7 @@ from scoring.inputs.tables import LabelRow
 from scoring.printable import printable
 from scoring.protocol import Protocol
 from scoring.randomness import secret_commitment
-from scoring.tasks import TaskType
+from scoring.tasks import Task, TaskType, make_task
 from worker.challenge.secrets import mixed_key, value_of
 from worker.fairness import events, id_lists
 from worker.fairness.disclosure import Reveal, path_of, reveal_path
@@ -152,6 +153,23 @@ class RevealedPhase:
         """Whether label rows were published, and not only their hashes."""
         return self.document.labels == "published"
 
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks of the published labels, with the version numbers of their packages; none if only hashes are published.
+
+        Raises:
+            Malformed: If they are not valid tasks.
+        """
+        ids, tasks = frozenset(self.ids), []
+        for task in sorted(self.manifest.tasks if self.with_labels else (), key=attrgetter("identifier")):
+            rows = self.labels.get(task.file, [])
+            try:
+                plain = make_task(task.identifier, TaskType(task.type), rows, ids, source=task.file)
+            except OrganizerError as error:
+                raise Malformed(f"the published labels cannot be read: {error.sentence}") from None
+            tasks.append(plain.of_package(task.package))
+        return tuple(tasks)
+
     def each_opening(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield place and opening of each event of its register, in their order."""
         return each_opening(self.repository, self.document)
@@ -163,10 +181,10 @@ class RevealedPhase:
         Raises:
             LookupError: If no rules are registered.
         """
-        snapshot = self.replay.snapshot(self.replay.end)
-        if snapshot is None:
+        rules = self.replay.rules(self.replay.end)
+        if rules is None:
             raise LookupError("no rules are registered")
-        return snapshot.rules
+        return rules
 
     @cached_property
     def boards(self) -> tuple[Board, ...]:
@@ -195,14 +213,11 @@ class RevealedPhase:
         """The place of each open entry."""
         return places(self.replay, self.replay.end)
 
-    @cached_property
-    def final_rows(self) -> tuple[Row, ...]:
-        """The rows of the board that follows from the register when the phase was closed or, if it is open, revealed."""
-        snapshot = self.replay.snapshot(self.replay.ends_at)
-        if snapshot is None:
-            return ()
-        board = following_board(snapshot, order(snapshot), None, at=self.replay.ends_at)
-        return public_rows(board, self.rules.rounding)
+    @property
+    def final_rows(self) -> Mapping[int, Row]:
+        """Submission to row of the last board."""
+        rows = public_rows(self.boards[-1], self.rules.rounding) if self.boards else ()
+        return {row.submission: row for row in rows}
 
     @cached_property
     def published(self) -> list[tuple[HistoryLine, bytes]]:

@@ -127,71 +127,12 @@ def newest(steps: Sequence[Step], own: Collection[Step]) -> Step | None:
     return max(heads, key=lambda step: (step.extent, step.at), default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Added:
-    """What a signed commit added to a file that may only grow, or a reveal.
-
-    Attributes:
-        path: The file.
-        step: The commit.
-        place: The commit's position among the challenge's.
-        times: The times in the addition, one for each line or commitment, or the reveal's.
-    """
-
-    path: str
-    step: Step
-    place: int
-    times: tuple[datetime, ...]
-
-
 def grew(path: str, earlier: bytes, later: bytes) -> bool:
     """Return whether a later version of a file begins with an earlier one."""
     if path != commitments.PATH:
         return later.startswith(earlier)
     before, after = (list(documents(path, content)) for content in (earlier, later))
     return after[: len(before)] == before
-
-
-def growth(repository: Repository, own: Sequence[Step], checked: Step) -> tuple[list[Added], dict[str, Step]]:
-    """Compare the versions of these files in the challenge's commits.
-
-    Args:
-        repository: The repository.
-        own: The challenge's commits, in the order in which its files grow.
-        checked: The newest of them.
-
-    Returns:
-        What commits added to these files, and the reveals that they added; and file to the last commit whose version the newest one does
-        not continue.
-    """
-    added, dropped = list(_revealed(repository, own, checked)), dict[str, Step]()
-    for path in GROWING:
-        final, before, last = content(repository, checked.version(path)), b"", ABSENT
-        for place, step in enumerate(own):
-            version = step.version(path)
-            if version == last:
-                continue
-            last, text = version, content(repository, version)
-            if not grew(path, text, final):
-                dropped[path] = step
-            elif times := _times(path, before, text):
-                added.append(Added(path=path, step=step, place=place, times=times))
-                before = text
-    return added, dropped
-
-
-def _revealed(repository: Repository, own: Sequence[Step], checked: Step) -> Iterator[Added]:
-    """Yield the reveals that commits added; a restored backup publishes an earlier one again."""
-    paths = sorted(filter(REVEAL.fullmatch, repository.files(checked.commit)))
-    revealed = versions_in(repository, [step.commit for step in own], paths)
-    seen = set[Blob]()
-    for place, (step, versions) in enumerate(zip(own, revealed, strict=True)):
-        for path, version in versions.items():
-            if version in seen:
-                continue
-            seen.add(version)
-            if times := _times(path, b"", content(repository, version)):
-                yield Added(path=path, step=step, place=place, times=times)
 
 
 def signed_by_others(
@@ -214,7 +155,7 @@ def signed_by_others(
                 yield part, step
 
 
-def _times(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:
+def times_added(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:
     """Return the times in what a later version adds; unreadable ones are reported elsewhere."""
     if path.endswith(".jsonl"):  # a file of many lines, of which the earlier ones were read before
         earlier, later = b"", later.removeprefix(earlier[: earlier.rfind(b"\n") + 1])

@@ -22,10 +22,8 @@ from worker.fairness.receipts import Line
 from worker.verify.commits import (
     HISTORY,
     REVEAL,
-    Added,
     Step,
     claims,
-    growth,
     is_own,
     is_served,
     newest,
@@ -47,8 +45,6 @@ class History:
         whole: False for a shallow clone, which lacks the beginning.
         key: The challenge's key that has signed the checked commit; None if no commit is signed.
         boards_first: Whether the key has signed a commit that has boards, and no commitment.
-        added: What the challenge's commits added to the files that may only grow, and the reveals that they added.
-        dropped: File to the last commit of the challenge whose version the newest one does not continue.
         signed: What the challenge's key has signed in the commits of others and the newest version lacks, with these commits.
         foreign: The commits that are not the challenge's, oldest first.
         changed: The files that differ between the checked commit and the tip.
@@ -59,8 +55,6 @@ class History:
     whole: bool
     key: str | None
     boards_first: bool
-    added: Sequence[Added]
-    dropped: Mapping[str, Step]
     signed: Sequence[tuple[Signed, Step]]
     foreign: tuple[Step, ...] = ()
     changed: tuple[str, ...] = ()
@@ -112,7 +106,8 @@ class PublicRepository:
         history: The history; None for a plain folder.
         foreign_paths: Paths of what a worker does not publish, which is not read.
         contents: The published contents in the commit that `reveal/files.json` names; usable while the repository is open.
-        versions: The versions of a file in the challenge's commits; usable while the repository is open.
+        own: The challenge's commits, in the order in which the files grow that may only grow.
+        versions: The versions of a file in these commits; usable while the repository is open.
     """
 
     files: Mapping[str, bytes]
@@ -122,6 +117,7 @@ class PublicRepository:
     history: History | None = None
     foreign_paths: tuple[str, ...] = ()
     contents: Contents = field(default=lambda _name: b"")
+    own: Sequence[Step] = ()
     versions: Versions = field(default=lambda _path: ())
 
     @cached_property
@@ -287,7 +283,6 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
     own_names = {step.commit for step in own}
     foreign = tuple(step for step in steps if step.commit not in own_names)
     before = [step for step in foreign if step.key == key and commitments.PATH not in step.blobs]
-    added, dropped = growth(repository, own, checked)
     return PublicRepository(
         files=files,
         address=repository.name,
@@ -298,8 +293,6 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
             whole=not repository.is_shallow,
             key=key if own else None,
             boards_first=any(HISTORY in step.blobs for step in before),
-            added=added,
-            dropped=dropped,
             signed=list(signed_by_others(repository, foreign, checked, below)),
             foreign=foreign,
             changed=changed,
@@ -307,6 +300,7 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
         ),
         foreign_paths=foreign_paths,
         contents=_contents(repository, files.get(FILES_PATH)),
+        own=own,
         versions=partial(_versions, repository, own),
     )
 

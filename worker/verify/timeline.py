@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 
 from scoring.printable import name_some
 from worker.challenge import signing
@@ -18,7 +19,7 @@ from worker.fairness import receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.published import signed_in
 from worker.fairness.receipts import CADENCES
-from worker.verify.commits import GROWING, Added, Step, grew, is_served
+from worker.verify.commits import GROWING, Step, grew, is_served, times_added
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (
     CheckEnded,
@@ -33,6 +34,8 @@ from worker.verify.verdict import (
 )
 
 CLOCK_SLACK = timedelta(minutes=5)  # a clock may be set back between a commitment and the first score
+Added = tuple[Step, str, tuple[datetime, ...]]
+"""A commit of the challenge, a file, and the times in what it added there: one for each line or commitment, or the reveal's."""
 A_DAY = timedelta(days=1)  # by which the clock of whoever verifies may be behind
 SLACK = timedelta(minutes=15)  # a board carries the time at which its making began, which may take this long
 
@@ -101,7 +104,7 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
         for (path, _), step in seen.signed
         if seen.key and step.commit in seen.commits
     }
-    lost |= {path: (step, "something") for path, step in seen.dropped.items()}
+    lost |= {path: (step, "something") for path, step in growth(repository)[1].items()}
     for path, (step, what) in lost.items():
         yield contradicted(
             f"{path} was changed after it was published: {what} that {step} published is no longer in it, or was changed"
@@ -181,15 +184,37 @@ def signatures(repository: PublicRepository) -> Verdict:
     return consistent("commitments and log are signed with the challenge's key")
 
 
+@lru_cache(maxsize=2)
+def growth(repository: PublicRepository) -> tuple[list[Added], dict[str, Step]]:
+    """Compare the versions of the files that may only grow in the challenge's commits.
+
+    Returns:
+        What commits added to these files, and the reveals that they added, in the order of commits; a restored backup publishes an earlier
+        reveal again. And file to the last commit with a new version that the newest one does not continue.
+    """
+    added, dropped = list[Added](), dict[str, Step]()
+    for path in map(reveal_path, repository.revealed):
+        added += [(step, path, times_added(path, b"", text)) for step, text in repository.versions(path)]
+    for path in GROWING:
+        final, before = repository.files.get(path, b""), b""
+        for step, text in repository.versions(path):
+            if not grew(path, text, final):
+                dropped[path] = step
+            elif new := times_added(path, before, text):
+                added.append((step, path, new))
+                before = text
+    places = {step.commit: place for place, step in enumerate(repository.own)}
+    return sorted(filter(itemgetter(2), added), key=lambda addition: places[addition[0].commit]), dropped
+
+
 def times(repository: PublicRepository) -> Verdict | None:
     """Check that nothing was backdated against the order of commits; None without a history or a signed commit."""
-    seen = repository.history
-    if seen is None or not seen.added:
+    added, _ = growth(repository)
+    if not added:
         return None
-    added = sorted(seen.added, key=attrgetter("place"))
     _check_order(added)
     sentence = "what each commit added is newer than what was published before it"
-    most = max((len(addition.times) for addition in added if addition.path == receipts.PATH), default=0)
+    most = max((len(new) for _, path, new in added if path == receipts.PATH), default=0)
     if most > CADENCES:
         return believed(
             f"{sentence}; but up to {most} lines of the public log came in one commit, and that they were made one after the other is"
@@ -201,16 +226,16 @@ def times(repository: PublicRepository) -> Verdict | None:
 def _check_order(added: Iterable[Added]) -> None:
     """Check that nothing was published after something younger."""
     newest = datetime.min.replace(tzinfo=UTC) + SLACK
-    for _, together in groupby(added, key=attrgetter("place")):
+    for step, together in groupby(added, key=itemgetter(0)):
         reached = newest
-        for addition in together:
-            oldest = min(addition.times)
+        for _, path, new in together:
+            oldest = min(new)
             require(
                 oldest >= newest - SLACK,
-                f"{addition.step} added something to {addition.path} that is dated"
+                f"{step} added something to {path} that is dated"
                 f" {oldest.isoformat()[:16]}, but {newest.isoformat()[:16]} had already been published: it was backdated",
             )
-            reached = max(reached, *addition.times)
+            reached = max(reached, *new)
         newest = reached
 
 

@@ -107,15 +107,6 @@ class RevealedPhase:
         """When it was revealed, according to its organizers."""
         return self.document.revealed_at
 
-    @cached_property
-    def unopened(self) -> list[Commitment]:
-        """The commitments to it that its reveal does not open."""
-        return [
-            entry
-            for entry in self.repository.commitments
-            if self.name in entry.phases and str(entry.sequence) not in self.document.manifests
-        ]
-
     @property
     def latest(self) -> Promise:
         """The last of these commitments, which has its present tasks."""

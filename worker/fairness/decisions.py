@@ -56,7 +56,7 @@ def decisions(replay: PhaseReplay, public: Collection[str] | None = None) -> tup
         *_changes(replay, entries),
         *_entries(replay, entries),
         *_teams(replay, entries),
-        *_notes(replay),
+        *(_decision(note.at, DecisionKind.OTHER, note.text.rstrip(".")) for note in replay.notes),
     ]
     return tuple(sorted(listed, key=lambda decision: (decision.at, decision.text)))
 
@@ -164,11 +164,6 @@ def _moved(
         yield "has another method or other links", later.reason
     if is_baseline and rules and not membership.is_baseline(earlier, rules):
         yield "became a baseline", later.reason
-
-
-def _notes(replay: PhaseReplay) -> Iterator[Decision]:
-    for note in replay.notes:
-        yield _decision(note.at, DecisionKind.OTHER, note.text.rstrip("."))
 
 
 def minute(moment: datetime) -> str:

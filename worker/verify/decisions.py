@@ -29,9 +29,14 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
     yield consistent(f"its rules at the start: {rules}")
     sentences = []
     for decision in decided(phase.replay):
-        changed = "" if decision.kind is DecisionKind.OTHER else effect(phase, decision.at)
-        sentences.append(f"{decision.text} on {minute(decision.at)}{because(decision.reason)}{changed}")
-    sentences += _after_the_close(phase)
+        changes = [] if decision.kind is DecisionKind.OTHER else rank_changes(phase.boards, decision.at)
+        effect = f", which changed these ranks: {name_some(changes)}" if changes else ""
+        sentences.append(f"{decision.text} on {minute(decision.at)}{because(decision.reason)}{effect}")
+    sentences += [  # they would count if the board had not been closed before
+        f"submission {placed.facts.submission} of {placed.facts.team} was answered after the board was closed"
+        for placed in phase.places.values()
+        if placed.why == LATE
+    ]
     if not sentences:
         yield consistent("its rules never changed, and no entry was taken off the board")
         return
@@ -41,20 +46,6 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
 def because(reason: str) -> str:
     """Return a decision's reason in parentheses, if there is one."""
     return f" ({reason})" if reason else ""
-
-
-def effect(phase: RevealedPhase, moment: datetime) -> str:
-    """Return what the first board after a decision changed in the ranks; nothing if no rank changed."""
-    changes = rank_changes(phase.boards, moment)
-    return f", which changed these ranks: {name_some(changes)}" if changes else ""
-
-
-def _after_the_close(phase: RevealedPhase) -> Iterator[str]:
-    """Report the submissions that would count if the board had not been closed before."""
-    for entry, placed in phase.places.items():
-        if placed.why == LATE:
-            facts = phase.replay.submissions[entry].events[-1]
-            yield f"submission {facts.submission} of {facts.team} was answered after the board was closed"
 
 
 _UNEXPLAINED = {

@@ -265,7 +265,7 @@ def placed(phase: RevealedPhase) -> Verdict:
             continue
         why = "scored, not answered" if entry in phase.replay.scores else "received, not scored"
         why = "it has no score on the present tasks" if last.answered else why
-        days = (phase.revealed_at - first.at).total_seconds() / 86_400
+        days = (phase.document.revealed_at - first.at).total_seconds() / 86_400
         listed.append(
             f"submission {first.submission} of {display_name(first.team or '')} ({why}; registered on {minute(first.at)},"
             f" {days:.1f} days before the reveal)"

@@ -42,7 +42,7 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
             require(line.restored is not None, f"{what} is in a batch that does not report a restored backup")
         waits.append(line.made_at - event.at)
     require(
-        not log or phase.revealed_at <= log[-1].made_at + SLACK,
+        not log or phase.document.revealed_at <= log[-1].made_at + SLACK,
         "the reveal is dated later than the last line of the public log",
     )
     late = [waited for waited in waits if waited > CADENCES * every]
@@ -102,7 +102,7 @@ def _check_everywhere(phase: RevealedPhase, other: RevealedPhase) -> None:
     for commitment, event in other.events:
         if (
             event.phase is None
-            and event.at <= phase.revealed_at
+            and event.at <= phase.document.revealed_at
             and (lost_until is None or event.at >= lost_until)
         ):
             require(

@@ -10,7 +10,6 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any
@@ -103,11 +102,6 @@ class RevealedPhase:
     replay: PhaseReplay
 
     @property
-    def revealed_at(self) -> datetime:
-        """When it was revealed, according to its organizers."""
-        return self.document.revealed_at
-
-    @property
     def latest(self) -> Promise:
         """The last of these commitments, which has its present tasks."""
         return self.promises[-1]
@@ -160,10 +154,6 @@ class RevealedPhase:
                 raise Malformed(f"the published labels cannot be read: {error.sentence}") from None
             tasks.append(plain.of_package(task.package))
         return tuple(tasks)
-
-    def each_opening(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield place and opening of each event of its register, in their order."""
-        return each_opening(self.repository, self.document)
 
     @cached_property
     def rules(self) -> PhaseRules:

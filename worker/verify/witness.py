@@ -14,7 +14,7 @@ from worker.fairness.events import ScoreEvent
 from worker.fairness.receipts import CADENCES, Line, Receipt
 from worker.verify.decisions import counting
 from worker.verify.public import PublicRepository
-from worker.verify.revealed import RevealedPhase, read_reveals
+from worker.verify.revealed import RevealedPhase, each_opening, read_reveals
 from worker.verify.verdict import (
     UNREADABLE,
     CheckEnded,
@@ -168,7 +168,7 @@ def _nowhere(receipt: Receipt, log: Sequence[Line], *, hidden: bool) -> Verdict:
 
 def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
     """Return what became of a submission whose score was opened."""
-    openings = zip(phase.each_opening(), phase.events, strict=True)
+    openings = zip(each_opening(phase.repository, phase.document), phase.events, strict=True)
     opening, event = next(
         (opening, event) for (_, opening), (commitment, event) in openings if commitment == receipt.commitment
     )

@@ -44,7 +44,6 @@ class History:
         commits: Hashes of the checked commit and of all before it.
         whole: False for a shallow clone, which lacks the beginning.
         key: The challenge's key that has signed the checked commit; None if no commit is signed.
-        boards_first: Whether the key has signed a commit that has boards, and no commitment.
         signed: What the challenge's key has signed in the commits of others and the newest version lacks, with these commits.
         foreign: The commits that are not the challenge's, oldest first.
         changed: The files that differ between the checked commit and the tip.
@@ -54,7 +53,6 @@ class History:
     commits: frozenset[str]
     whole: bool
     key: str | None
-    boards_first: bool
     signed: Sequence[tuple[Signed, Step]]
     foreign: tuple[Step, ...] = ()
     changed: tuple[str, ...] = ()
@@ -282,7 +280,6 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
     changed = repository.changed(checked.commit, tip)
     own_names = {step.commit for step in own}
     foreign = tuple(step for step in steps if step.commit not in own_names)
-    before = [step for step in foreign if step.key == key and commitments.PATH not in step.blobs]
     return PublicRepository(
         files=files,
         address=repository.name,
@@ -292,7 +289,6 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
             commits=below,
             whole=not repository.is_shallow,
             key=key if own else None,
-            boards_first=any(HISTORY in step.blobs for step in before),
             signed=list(signed_by_others(repository, foreign, checked, below)),
             foreign=foreign,
             changed=changed,

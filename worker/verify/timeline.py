@@ -15,11 +15,11 @@ from operator import itemgetter
 from scoring.printable import name_some
 from worker.challenge import signing
 from worker.challenge.signing import is_signed, openssh
-from worker.fairness import receipts
+from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.published import signed_in
 from worker.fairness.receipts import CADENCES
-from worker.verify.commits import GROWING, Step, grew, is_served, times_added
+from worker.verify.commits import GROWING, HISTORY, Step, grew, is_served, times_added
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (
     CheckEnded,
@@ -135,7 +135,13 @@ def order(repository: PublicRepository) -> Verdict | None:
     seen = repository.history
     if seen is None or seen.key is None or not seen.whole:
         return None
-    require(not seen.boards_first, "boards were pushed before the first commitment")
+    uncommitted = (
+        step for step in seen.foreign if step.key == seen.key and commitments.PATH not in step.blobs
+    )
+    require(
+        not any(HISTORY in step.blobs for step in uncommitted),
+        "boards were pushed before the first commitment",
+    )
     return consistent("the first commitment was pushed before any board, or with the first one")
 
 

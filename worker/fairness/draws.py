@@ -31,25 +31,11 @@ def next_round(chain: Chain, moment: datetime) -> AnnouncedRound:
     return AnnouncedRound(chain=chain, round=chain.round_after(moment))
 
 
-def named(entry: CommitmentBody, phase: str) -> Draw | None:
-    """Return the round that an entry names for a phase."""
-    draw = entry.draws.get(phase)
-    return None if draw is None else Draw(phase=phase, sequence=entry.sequence, **dict(draw))
-
-
 def waiting(entries: Iterable[CommitmentBody]) -> dict[str, Draw]:
     """Return the phases whose value is named but not mixed in yet, according to the public commitments."""
     open_ones: dict[str, Draw] = {}
     for entry in entries:
-        open_ones |= {phase: draw for phase in entry.draws if (draw := named(entry, phase)) is not None}
+        for phase, draw in entry.draws.items():
+            open_ones[phase] = Draw(phase=phase, sequence=entry.sequence, **dict(draw))
         open_ones = {phase: draw for phase, draw in open_ones.items() if phase not in entry.drawn}
     return open_ones
-
-
-def in_words(seconds: float) -> str:
-    """Return a length of time in its largest whole unit, such as "10 minutes"."""
-    for unit, length_s in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds >= length_s and seconds % length_s == 0:
-            number = round(seconds / length_s)
-            return f"{number} {unit}{'' if number == 1 else 's'}"
-    return f"{seconds:g} seconds"

@@ -335,7 +335,7 @@ def test_the_command_shows_failures_first_and_ends_with_1(
         "Phase dev: scoring a submission takes about",
         "Challenge 7",
         "Branch main of",
-        "In a new phase, scoring begins at least 10 minutes after the commitment to the phase.",
+        "In a new phase, scoring begins at least 600 s after the commitment to the phase.",
         "a dry run of a push succeeded; nothing has been pushed yet",
     ):
         assert any(words in line for line in lines[10:]), words

@@ -12,7 +12,7 @@ from scoring.documents import is_loopback
 from worker.challenge.signing import challenge_key
 from worker.fairness import commitments, published
 from worker.fairness.beacon import ask
-from worker.fairness.draws import CHOOSE_DRAND, WITHOUT, in_words
+from worker.fairness.draws import CHOOSE_DRAND, WITHOUT
 from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import CheckedChallenge, CheckedRepository, check_git
@@ -128,9 +128,9 @@ def beacon(challenge: CheckedChallenge) -> Iterator[Finding]:
     if fairness.beacon == "none":
         yield warn(WITHOUT, CHOOSE_DRAND)
         return
-    wait = in_words(fairness.beacon_notice)
     yield note(
-        f"In a new phase, scoring begins at least {wait} after the commitment to the phase. Submissions are downloaded meanwhile.",
+        f"In a new phase, scoring begins at least {fairness.beacon_notice:g} s after the commitment to the phase."
+        " Submissions are downloaded meanwhile.",
     )
 
 

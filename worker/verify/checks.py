@@ -14,7 +14,7 @@ from worker.verify.drawn import drawn
 from worker.verify.pages import page
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals
-from worker.verify.verdict import CheckEnded, Verdict, judged, not_revealed
+from worker.verify.verdict import Verdict, contradicted, judged, not_revealed
 
 _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | None]] = {
     "commitment": opening.commitment,
@@ -59,14 +59,10 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
         )
         for check, look in _CHECKS.items() if name in reveals.phases else ():
             yield from judged(check, look, reveals.phases[name], phase=name)
-        if name not in reveals.phases:
-            yield from judged("reveal", _unread, reveals.malformed.get(name), phase=name)
+        if name in reveals.malformed:
+            yield from judged("reveal", contradicted, reveals.malformed[name], phase=name)
+        elif name not in reveals.phases:
+            sentence = "not revealed: tasks, splits, scores and ranks cannot be checked"
+            yield from judged("reveal", not_revealed, sentence, phase=name)
     if not reveals.malformed:
         yield from judged("page", page, repository, reveals.phases)
-
-
-def _unread(malformed: str | None) -> Verdict:
-    """Say why a phase cannot be checked."""
-    if malformed is not None:
-        raise CheckEnded(malformed)
-    return not_revealed("not revealed: tasks, splits, scores and ranks cannot be checked")

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from leaderboard import Entry, Method, PhaseRules, PhaseSnapshot, Shown
@@ -29,14 +30,14 @@ from worker.fairness.events import (
 from worker.fairness.membership import AFTER_THE_CLOSE, LadderEntry, ShownValue, climbs, ladders
 
 Dated = TypeVar("Dated", ClosedEvent, QualifyingEvent, SubmissionEvent, ScoreEvent, PhaseEvent, TeamEvent)
+AT = attrgetter("at")
 LAST_PLACE = 2**62  # on a ladder: a submission that is being scored for the first time comes after all others
 
 
 @dataclass
 class EventHistory(Generic[Dated]):
-    """The events about one subject, oldest first; their moments are kept beside them, because a search through these is faster."""
+    """The events about one subject, oldest first."""
 
-    moments: list[datetime] = field(default_factory=list)
     events: list[Dated] = field(default_factory=list)
 
     def add(self, event: Dated) -> None:
@@ -45,19 +46,18 @@ class EventHistory(Generic[Dated]):
         Raises:
             ValueError: If it is earlier than the one before.
         """
-        if self.moments and event.at < self.moments[-1]:
+        if self.events and event.at < self.events[-1].at:
             raise ValueError("events are not in order")
-        self.moments.append(event.at)
         self.events.append(event)
 
     def at(self, moment: datetime) -> Dated | None:
         """Return the newest event at a moment."""
-        place = bisect_right(self.moments, moment)
+        place = bisect_right(self.events, moment, key=AT)
         return self.events[place - 1] if place else None
 
     def until(self, moment: datetime) -> list[Dated]:
         """Return all events up to a moment, the newest first."""
-        return self.events[: bisect_right(self.moments, moment)][::-1]
+        return self.events[: bisect_right(self.events, moment, key=AT)][::-1]
 
 
 class PhaseReplay:

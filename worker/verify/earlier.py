@@ -108,7 +108,7 @@ def _compare_rules(
 ) -> None:
     """Check that the stated rules were registered at some time from this board to the next one; ``moments`` are those of all boards."""
     decisions = phase.replay.decisions
-    begins = document.made_at or decisions.moments[0]
+    begins = document.made_at or decisions.events[0].at
     place = bisect_right(moments, begins)
     ends = moments[place] if place < len(moments) else None
     in_force = [decisions.at(begins), *(event for event in decisions.events if event.at > begins)]

@@ -156,14 +156,10 @@ def _compared(
     owner = {f"leaderboard/{name}{suffix}": name for name in sources if name for suffix in SUFFIXES}
     for name, source in sources.items():
         paths = [path for path in rendered if owner.get(path) == name]
-        differences = [
-            difference
-            for path in paths
-            if (difference := _difference(path, published.get(path), rendered[path]))
-        ]
-        for difference in differences:
-            yield contradicted(f"{difference}. This was not made by the worker", phase=name)
-        if not differences:
+        found = [difference(path, published.get(path), rendered[path]) for path in paths]
+        for differs in filter(None, found):
+            yield contradicted(f"{differs}. This was not made by the worker", phase=name)
+        if not any(found):
             listed = ", ".join(path.removeprefix("leaderboard/") for path in paths)
             yield consistent(
                 f"rendered again from {source}, these files are identical, byte for byte: {listed}",
@@ -171,8 +167,8 @@ def _compared(
             )
 
 
-def _difference(path: str, published: bytes | None, follows: bytes) -> str | None:
-    """Return the first place at which a file differs from what follows, with both."""
+def difference(path: str, published: bytes | None, follows: bytes) -> str | None:
+    """Return the first place at which a file, or another thing with a name, differs from what follows, with both."""
     if published == follows:
         return None
     if published is None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from itertools import permutations
-from typing import Any
 
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import history_lines
+from scoring.documents import canonical
 from scoring.printable import all_of, count_of
 from worker.fairness import events, receipts
 from worker.fairness.events import ChallengeEvent
 from worker.fairness.receipts import CADENCES, Line
+from worker.verify.pages import difference
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
 from worker.verify.timeline import SLACK
@@ -142,27 +143,11 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
         f"board {len(phase.boards) + 1} is not among those of the reveal",
     )
     for number, ((_, follows), (_, text)) in enumerate(zip(lines, phase.published, strict=False), 1):
-        if text == follows:
-            continue
-        difference = next(differences(json.loads(text), json.loads(follows)), None)
-        require(difference is None, f"board {number}, {difference}")
+        # Values are compared, because another version may write them with other spaces.
+        values = (canonical(json.loads(line)) for line in (text, follows))
+        if (differs := difference(f"board {number}", *values)) is not None:
+            raise CheckEnded(differs)
     return _complete(phase)
-
-
-def differences(published: Any, follows: Any, where: str = "") -> Iterator[str]:
-    """Yield where two JSON values differ, such as ``changed 7: q_mean is 61.2, follows 60.9``."""
-    if isinstance(published, Mapping) and isinstance(follows, Mapping):
-        for name in sorted({*published, *follows}):
-            place = f"{where}{': ' if where else ''}{name}"
-            if name not in published or name not in follows:
-                yield f"{place} is {'missing' if name in follows else 'unknown'}"
-            else:
-                yield from differences(published[name], follows[name], place)
-    elif isinstance(published, list) and isinstance(follows, list) and len(published) == len(follows):
-        for number, (ours, theirs) in enumerate(zip(published, follows, strict=True), 1):
-            yield from differences(ours, theirs, f"{where} {number}")
-    elif type(published) is not type(follows) or published != follows:
-        yield f"{where} is {json.dumps(published)}, follows {json.dumps(follows)}"
 
 
 def _complete(phase: RevealedPhase) -> Verdict:

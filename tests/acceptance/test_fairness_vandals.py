@@ -16,8 +16,9 @@ from tests.worker.harness.commits import forged_commitment, forged_line, sign_he
 from worker.challenge.signing import Signer
 from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import reveal_path
-from worker.verify import Status, older_verdicts, timeline, verdicts
+from worker.verify import Status, make_report, older_verdicts, timeline, verdicts
 from worker.verify.public import PublicRepository, opened, read_folder
+from worker.verify.report import spoken
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
 
@@ -205,6 +206,9 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) ->
         *files, last = older_verdicts(repository, older)
         assert (last.status, "History was rewritten: commit" in last.sentence) == (Status.CONTRADICTED, True)
         assert Status.CONTRADICTED in {verdict.status for verdict in files}
+        *others, changed = make_report(repository, [*files, last]).answers
+        assert (changed.status, spoken(last) in changed.sentences) == (Status.CONTRADICTED, True)
+        assert Status.CONTRADICTED not in {answer.status for answer in others}
 
 
 def test_a_reveal_is_not_withdrawn(clone: Git) -> None:

@@ -82,7 +82,7 @@ QUESTIONS = (
     Question(
         text="Has anybody else changed this?",
         yes="Nothing that the challenge published was changed or removed.",
-        checks=frozenset(("signed", "tip", "history", "against")),
+        checks=frozenset(("signed", "tip", "history", "older clone")),
     ),
 )
 ALWAYS = (
@@ -136,12 +136,12 @@ class Report:
 
     @property
     def answers(self) -> tuple[QuestionAnswer, ...]:
-        """The answers to the five questions; what no question asks for belongs to the first one."""
+        """The answers to the five questions."""
         asking = {check: question for question in QUESTIONS for check in question.checks}
         answered: dict[Question, list[Verdict]] = {question: [] for question in QUESTIONS}
         for verdict in self.verdicts:
             if not verdict.check.startswith(YOURS):
-                answered[asking.get(verdict.check, QUESTIONS[0])].append(verdict)
+                answered[asking[verdict.check]].append(verdict)
         return tuple(_answer(question, verdicts) for question, verdicts in answered.items())
 
     @property

@@ -15,7 +15,6 @@ from worker.evalai.errors import (
 from worker.evalai.numbers import Numbered, contradiction, could_be_of
 from worker.evalai.pacing import WINDOW, Budget, Retry, backoff
 from worker.evalai.records import (
-    Account,
     Author,
     Challenge,
     DatasetSplit,
@@ -29,7 +28,6 @@ from worker.evalai.transport import authorization, token_expiry
 
 __all__ = [
     "WINDOW",
-    "Account",
     "Author",
     "Budget",
     "Challenge",

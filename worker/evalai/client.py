@@ -19,7 +19,6 @@ import requests
 from scoring.errors import InfrastructureError
 from worker.evalai.errors import ODD_ANSWER, NotFound, Unintelligible
 from worker.evalai.records import (
-    Account,
     Author,
     Challenge,
     DatasetSplit,
@@ -145,10 +144,6 @@ class Client(Transport):
         """Read the challenge by its number, which shows other settings than by its queue. GET /api/challenges/challenge/<c>/."""
         path = f"/api/challenges/challenge/{self._challenge}/"
         return parse(Described, self.call("GET", path, "read the challenge"), "challenge")
-
-    def account(self) -> Account:
-        """Read the owner of our token. GET /api/auth/user/."""
-        return parse(Account, self.call("GET", "/api/auth/user/", "read our account"), "account")
 
     def host_names(self, team_pk: int) -> frozenset[str]:
         """Read the names of the challenge's hosts. GET /api/hosts/challenge_host_team/<pk>, without a slash at the end."""

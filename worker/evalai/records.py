@@ -167,14 +167,6 @@ class Challenge(Described):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
-    """A user of EvalAI."""
-
-    pk: Integer
-    name: Annotated[Text, Field(alias="username")]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Host:
     """A member of the host team."""
 

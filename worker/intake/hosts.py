@@ -17,10 +17,10 @@ from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import name_some
 from worker.challenge.context import Context
 from worker.challenge.timetable import Job
-from worker.evalai import Account, Author, Client, Throttled, TokenRefused
+from worker.evalai import Author, Client, Throttled, TokenRefused
 from worker.intake import holds, senders
 from worker.intake.calls import Call, CallRunner
-from worker.intake.session import BATCH_WINDOW, RemoteChallenge, Session
+from worker.intake.session import BATCH_WINDOW, Session
 from worker.runtime import Result
 from worker.state import ALERT_AFTER_TRIES, COUNTED, UNSCORED, State, SubmissionRow, Transaction
 
@@ -49,8 +49,6 @@ class Hosts:
         self.context = context
         self._session = session
         self.runner = runner
-        self._remote: RemoteChallenge | None = None
-        self.account: Account | None = None  # owner of our token
 
     def next_call(
         self, tx: Transaction, now: datetime, *, urgent: bool = False, chosen: SubmissionRow | None = None
@@ -65,10 +63,6 @@ class Hosts:
             chosen: The submission that is scored next.
         """
         remote = self._session.remote
-        # at the start and after a reload: the token may belong to another host
-        if remote is not self._remote:
-            self._remote, self.account = remote, None
-            self.context.timetable.ask(HOSTS)
         if remote is None or remote.host_team_pk is None:
             return None
         unknown = tx.authors_unknown()
@@ -128,8 +122,8 @@ class HostsCall(Call[Result]):
             tx.report(f"evalai.{self.name}", trouble, now=now)
 
 
-class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
-    """Read the hosts' names, and who owns our token.
+class ReadHosts(HostsCall[frozenset[str]]):
+    """Read the hosts' names.
 
     Args:
         hosts: What is known of the hosts.
@@ -141,25 +135,21 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
     def __init__(self, hosts: Hosts, team_pk: int) -> None:
         super().__init__(hosts)
         self._team_pk = team_pk
-        self._account = hosts.account
 
-    def perform(self, resource: Client) -> tuple[frozenset[str], Account]:
-        """Ask for the team, and the first time for our own account."""
-        return resource.host_names(self._team_pk), self._account or resource.account()
+    def perform(self, resource: Client) -> frozenset[str]:
+        """Ask for the team."""
+        return resource.host_names(self._team_pk)
 
-    def outcome(self, tx: Transaction, result: tuple[frozenset[str], Account], now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: frozenset[str], now: datetime) -> None:
         """Record who the hosts are, and tell if others joined or left."""
-        names, account = result
-        before = frozenset(tx.document(KNOWN_HOSTS).get("names", names))
-        tx.set_fact(KNOWN_HOSTS, json.dumps({"names": sorted(names), "read_at": self.began_at.isoformat()}))
-        if names != before:
-            _tell_of_change(tx, joined=names - before, left=before - names, now=now)
-        _keep_names(tx, {account.pk: account.name})
+        before = frozenset(tx.document(KNOWN_HOSTS).get("names", result))
+        tx.set_fact(KNOWN_HOSTS, json.dumps({"names": sorted(result), "read_at": self.began_at.isoformat()}))
+        if result != before:
+            _tell_of_change(tx, joined=result - before, left=before - result, now=now)
         _decide(tx, tx.authors_unknown())
 
-    def recorded(self, result: tuple[frozenset[str], Account], now: datetime) -> None:
-        """Note when they were read, and who owns our token."""
-        self._hosts.account = result[1]
+    def recorded(self, result: frozenset[str], now: datetime) -> None:
+        """Note when they were read."""
         self._hosts.context.timetable.done(HOSTS, now)
 
 

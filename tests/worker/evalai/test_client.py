@@ -377,7 +377,6 @@ KINDS: tuple[type[Any], ...] = (
     records.Phase,
     records.PhaseSplit,
     records.DatasetSplit,
-    records.Account,
     records.Page,
     records.HostTeam,
 )

@@ -163,18 +163,6 @@ def delete(queue: str) -> dict[str, Any]:
     return {"success": f"Message deleted successfully from the queue: {queue}"}
 
 
-@views.get("/api/auth/user/")
-def own_account() -> dict[str, Any]:
-    """Return the user's own account; known from EvalAI's source."""
-    return {
-        "pk": g.user.pk,
-        "username": g.user.name,
-        "email": g.user.email,
-        "first_name": "",
-        "last_name": "",
-    }
-
-
 @views.get("/api/hosts/challenge_host_team/<int:team>")
 def host_team(team: int) -> dict[str, Any] | Response:
     """Return the team of the challenge's hosts; the missing slash and the answer for a missing team are from EvalAI's source."""

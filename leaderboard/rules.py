@@ -22,6 +22,7 @@ from scoring import metrics
 from scoring.printable import count_of
 
 REPLICATES = 2000
+Decimals = Annotated[int, Field(ge=0, le=12)]
 
 
 class Selection(StrEnum):
@@ -89,7 +90,7 @@ class PhaseRules(BaseModel):
     ghost_task: float = Field(
         0, ge=0, description="δ0 in the weights of the dynamic rank (Eq. 8 of the NeuCo-Bench paper)."
     )
-    decimals: int = Field(3, ge=0, le=12, description="Decimal places of mean Q, on the board and at EvalAI.")
+    decimals: Decimals = Field(3, description="Decimal places of mean Q, on the board and at EvalAI.")
     replicates: int = Field(
         REPLICATES,
         ge=100,

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import AwareDatetime, ConfigDict, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from leaderboard.documents import Document, Number, Positive
-from leaderboard.rules import StatedRules
+from leaderboard.rules import Decimals, StatedRules
 from leaderboard.snapshot import Decision, MoveKind, Terms
 
 
@@ -253,7 +253,7 @@ class HistoryLine(Document):
     made_at: Second
     triggers: tuple[Number, ...]
     """Submissions that count from this board on."""
-    decimals: Number
+    decimals: Decimals
     """Decimal places of mean Q on this board."""
     ladder_step: float | None
     """Mean Q is shown as a multiple of this step; null if it is not."""
@@ -269,6 +269,18 @@ class HistoryLine(Document):
     """Places moved since the board before; positive is up."""
     own: tuple[Positive, ...]
     """The numbers of the rows that moved because another submission of the team counts."""
+
+    @model_validator(mode="after")
+    def _each_row_once(self) -> Self:
+        """Refuse what no board shows, which nobody who looks at one would notice."""
+        columns = (self.order, set(self.order), self.rank, self.rank_by_mean, self.move)
+        if len({*map(len, columns)}) != 1:
+            raise ValueError("order, rank, rank_by_mean and move must have one value for each row")
+        for name, listed in (("changed", [row.row for row in self.changed]), ("own", list(self.own))):
+            rows = set(listed)
+            if listed != [number for number in self.order if number in rows]:
+                raise ValueError(f"{name} must have rows of the board, each once, in their order")
+        return self
 
     def to_bytes(self) -> bytes:
         """Write it, without a line end."""

@@ -99,10 +99,10 @@ def _standings(line: HistoryLine, earlier: Sequence[Standing]) -> Iterator[Stand
     """Yield the rows of a board: where a line says that they stand, with what it or the board before shows of them."""
     before = {row.team_key: row for row in earlier}
     shown: dict[int, HistoryRow | Standing] = {**before, **{row.row: row for row in line.changed}}
-    columns = zip(line.order, line.rank, line.rank_by_mean, line.move, strict=True)
+    columns, own = zip(line.order, line.rank, line.rank_by_mean, line.move, strict=True), set(line.own)
     for position, (number, rank, rank_by_mean, move) in enumerate(columns, 1):
         row = shown[number]
-        moved = MoveKind.OWN if number in line.own else MoveKind.PASSIVE if move else MoveKind.NONE
+        moved = MoveKind.OWN if number in own else MoveKind.PASSIVE if move else MoveKind.NONE
         yield Standing(
             rank=rank or position,
             rank_by_mean=rank_by_mean or position,

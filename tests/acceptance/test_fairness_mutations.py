@@ -300,6 +300,32 @@ def test_a_board_that_the_reveal_does_not_open_is_found(fair: Fair) -> None:
     assert "dev: boards" in lies(repository)
 
 
+LINES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a row twice": lambda line: {name: line[name] * 2 for name in ("order", "rank", "rank_by_mean", "move")},
+    "a list too short": lambda line: {"rank": line["rank"][1:]},
+    "a row changed twice": lambda line: {
+        "changed": [{**line["changed"][0], "q_mean": 1.0}, *line["changed"]]
+    },
+    "a row nowhere": lambda line: {"changed": [*line["changed"], {**line["changed"][0], "row": 99}]},
+    "a move of no row": lambda line: {"own": [99]},
+    "too many decimals": lambda line: {"decimals": 10**6},
+}
+"""What a line of the history may say that no board shows."""
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_line_that_shows_no_board_is_found_before_the_reveal(fair: Fair, name: str) -> None:
+    """The worker never writes it, so it needs no register to contradict it, and takes no time."""
+    public = read_folder(fair.public)
+    *earlier, text = public.files[HISTORY].splitlines()
+    line = json.loads(text)
+    assert line["phase"] == "eval"
+    lines = [*earlier, canonical({**line, **LINES[name](line)})]
+    spoilt = with_file(public, HISTORY, b"\n".join(lines) + b"\n")
+    found = [verdict.sentence for verdict in verdicts(spoilt) if verdict.status is Status.CONTRADICTED]
+    assert [sentence for sentence in found if sentence.startswith(f"{HISTORY}, line {len(lines)}: ")]
+
+
 def test_an_earlier_version_of_a_file_and_one_of_another_phase_are_found(ended: Fair, clone: Git) -> None:
     """Only the place of the published contents may be an earlier one, because the contents are known by their hashes."""
     public = read_folder(ended.public)

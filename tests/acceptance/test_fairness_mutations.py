@@ -326,6 +326,14 @@ def test_a_line_that_shows_no_board_is_found_before_the_reveal(fair: Fair, name:
     assert [sentence for sentence in found if sentence.startswith(f"{HISTORY}, line {len(lines)}: ")]
 
 
+def test_boards_of_a_phase_that_nobody_committed_to_are_found(fair: Fair) -> None:
+    """The page shows only phases that were committed to, so nothing else would compare these lines."""
+    public = read_folder(fair.public)
+    line = json.loads(public.files[HISTORY].splitlines()[-1])
+    spoilt = with_file(public, HISTORY, public.files[HISTORY] + canonical({**line, "phase": "ghost"}) + b"\n")
+    assert lies(spoilt) == {"page"}
+
+
 def test_an_earlier_version_of_a_file_and_one_of_another_phase_are_found(ended: Fair, clone: Git) -> None:
     """Only the place of the published contents may be an earlier one, because the contents are known by their hashes."""
     public = read_folder(ended.public)

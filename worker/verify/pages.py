@@ -41,6 +41,10 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
         repository: The public files.
         revealed: Codename to revealed phase.
     """
+    if repository.uncommitted:
+        yield contradicted(
+            f"the history has boards of {name_some(repository.uncommitted)}, to which there is no commitment"
+        )
     if (software := _rendered_by(repository.files.get(PAGE, b""))) != commitments.SOFTWARE:
         yield believed(
             f"the pages were rendered by “{software}”, so only that version can compare their bytes. This is {commitments.SOFTWARE}, which"

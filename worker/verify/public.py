@@ -161,6 +161,11 @@ class PublicRepository:
         return [(line, text) for line, text in self._boards if line.phase == phase]
 
     @cached_property
+    def uncommitted(self) -> list[str]:
+        """The phases that have boards in the history, and to which there is no commitment; untrusted text."""
+        return sorted({line.phase for line, _ in self._boards} - set(self.phases))
+
+    @cached_property
     def revealed(self) -> list[str]:
         """The phases that were revealed."""
         return sorted(path.split("/")[1] for path in self.files if REVEAL.fullmatch(path))

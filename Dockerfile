@@ -27,7 +27,7 @@ RUN apt-get update \
     && useradd --uid 10001 --home-dir /home/neuco --create-home --shell /usr/sbin/nologin neuco
 COPY --from=build /opt/neuco /opt/neuco
 ENV PATH=/opt/neuco/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/var/cache/neuco \
-    MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=262144 MALLOC_TRIM_THRESHOLD_=524288
+    MALLOC_ARENA_MAX=1
 RUN install -d -o neuco -g neuco /var/cache/neuco /challenge
 USER 10001
 # The kernels are compiled here, for the first start. Another type of processor compiles them again, so the folder is a volume.

@@ -10,8 +10,8 @@ from itertools import takewhile
 from leaderboard import DecisionKind
 from leaderboard.rendering import rank_changes
 from scoring.printable import name_some
+from worker.fairness.decisions import TAKEN_OFF, minute
 from worker.fairness.decisions import decisions as decided
-from worker.fairness.decisions import minute
 from worker.fairness.events import SubmissionEvent
 from worker.fairness.places import LATE, PRIVATE, Place
 from worker.fairness.replay import PhaseReplay
@@ -49,7 +49,7 @@ def because(reason: str) -> str:
 
 
 _UNEXPLAINED = {
-    Place.TRIAL: "it is taken for a trial of the organizers",
+    Place.TRIAL: TAKEN_OFF[Place.TRIAL],
     Place.OPEN: "its answer was taken back, or it has no score on the present tasks",
 }
 """Places that an answered submission of a participant cannot have."""

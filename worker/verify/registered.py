@@ -143,6 +143,8 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
         f"board {len(phase.boards) + 1} is not among those of the reveal",
     )
     for number, ((_, follows), (_, text)) in enumerate(zip(lines, phase.published, strict=False), 1):
+        if text == follows:
+            continue
         # Values are compared, because another version may write them with other spaces.
         values = (canonical(json.loads(line)) for line in (text, follows))
         if (differs := difference(f"board {number}", *values)) is not None:

@@ -194,7 +194,7 @@ class RevealedPhase:
         """The place of each open entry."""
         return places(self.replay, self.replay.end)
 
-    @property
+    @cached_property
     def final_rows(self) -> Mapping[int, Row]:
         """Submission to row of the last board."""
         rows = public_rows(self.boards[-1], self.rules.rounding) if self.boards else ()

@@ -43,7 +43,7 @@ WebAddress = Annotated[str, Field(pattern=r"^([Hh][Tt][Tt][Pp][Ss]?://.*)?$")]
 
 
 class _Placed(Document):
-    """Where an entry stands."""
+    """Where an entry stands; these fields come first in JSON and CSV."""
 
     position: Positive
     """Line on the board."""

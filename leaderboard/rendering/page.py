@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from leaderboard.ranking import stability_sentence
 from leaderboard.rendering.assets import asset, templates
-from leaderboard.rendering.columns import COLUMNS
+from leaderboard.rendering.columns import COLUMNS, Column
 from leaderboard.rendering.documents import Interval, PhaseDocument
 from leaderboard.rendering.history import Past, Update, past_submissions, updates
 from leaderboard.rendering.shown import ShownPhase
@@ -35,7 +35,7 @@ class PageSection:
         shares: Per row, the length of the bar of mean Q, as a share of the longest; a negative mean Q has none.
         stability: What becomes of the ranks without one of the tasks, as a sentence.
         widths: Per task, the length of the bar of its weight, in percent of the longest.
-        has_methods: Whether any row has a method.
+        columns: Those of its board, which has one of methods only if any row has a method.
         ahead: Per row, why it is ahead of a next one with a higher mean Q; empty if it is not.
         alike: Per row, the first and the last rank of its group; empty if it is alone.
     """
@@ -49,7 +49,7 @@ class PageSection:
     shares: tuple[float, ...]
     stability: str
     widths: tuple[float, ...]
-    has_methods: bool
+    columns: tuple[Column, ...]
     ahead: tuple[str, ...]
     alike: tuple[str, ...]
 
@@ -69,7 +69,6 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
         ],
         repository=site.repository,
         sections=sections,
-        columns=COLUMNS,
         first=(begun or [phase.document.phase for phase in phases[:1]] or [""])[-1],
         style=asset("page.css"),
         dark=asset("dark.css"),
@@ -88,6 +87,7 @@ def _summary(phases: Sequence[ShownPhase]) -> str:
 def _section(phase: ShownPhase) -> PageSection:
     history = phase.site.history if phase.evolution else ()
     changes = updates(history, phase.document.decisions)
+    has_methods = any(row.has_method for row in phase.document.entries)
     rows, weights = phase.document.entries, [task.weight for task in phase.document.tasks or ()]
     lengths = [max(row.q_mean, 0.0) for row in rows]
     longest, widest = max(lengths, default=0.0) or 1.0, max(weights, default=0.0) or 1.0
@@ -101,7 +101,7 @@ def _section(phase: ShownPhase) -> PageSection:
         shares=tuple(round(length / longest, 3) for length in lengths),
         stability=_stability(phase.document),
         widths=tuple(round(weight / widest * 100, 1) for weight in weights),
-        has_methods=any(row.has_method for row in rows),
+        columns=tuple(column for column in COLUMNS if column.key != "method" or has_methods),
         ahead=_ahead(phase.document),
         alike=_alike(phase.document),
     )

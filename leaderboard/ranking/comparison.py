@@ -20,7 +20,7 @@ from leaderboard.ranking.uncertainty import (
     RowSet,
     counted_draws,
     fold_moments,
-    influences,
+    influence_coefficients,
     make_row_set,
     studentized,
 )
@@ -160,19 +160,22 @@ def _group(pairs: Sequence[list[RowSet]], replicates: int, epsilon: float) -> li
     for row_sets in pairs:
         drawn = drawn or [_counts(row_set, replicates) for row_set in row_sets]
         moments = [fold_moments(*each) for each in zip(row_sets, drawn, strict=True)]
-        quality = [of.quality(now, epsilon)[..., 0] for of, now in zip(row_sets, moments, strict=True)]
-        influence = [influences(of, now, epsilon) for of, now in zip(row_sets, moments, strict=True)]
+        quality = [of.quality(now, epsilon)[:, 0] for of, now in zip(row_sets, moments, strict=True)]
+        influence = [
+            np.matmul(influence_coefficients(of, now, epsilon), of.powers)
+            for of, now in zip(row_sets, moments, strict=True)
+        ]
         parts = [influence[0][1] - influence[0][0]] if len(row_sets) == 1 else [each[0] for each in influence]
-        sums.append(np.stack([quality[-1][:, -1] - quality[0][:, 0], _squared(parts, drawn)]))
+        sums.append(np.stack([quality[-1][-1] - quality[0][0], _squared(parts, drawn)]))
         together = [total + part for total, part in zip(together, parts, strict=True)] if together else parts
     return [*sums, np.stack([np.sum([value for value, _ in sums], axis=0), _squared(together, drawn)])]
 
 
 def _counts(row_set: RowSet, replicates: int) -> Floats:
     if not replicates:
-        return np.ones((1, row_set.different))
+        return np.ones((1, row_set.test_parts))
     text = f"comparison 1\0{row_set.name}\0{row_set.folds}"
-    return counted_draws(text, row_set.different, replicates).astype(np.float64)
+    return counted_draws(text, row_set.test_parts, replicates).astype(np.float64)
 
 
 def _squared(parts: Sequence[Floats], drawn: Sequence[Floats]) -> Floats:

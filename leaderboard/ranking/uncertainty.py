@@ -100,9 +100,10 @@ def bootstrap(
     beats, apart = np.zeros((entries, entries)), ~(weighs | numbered)
     drawn = [row_set.draw(table.seed, replicates) for row_set in row_sets]
     for part in _chunks(replicates, row_sets):
-        quality, squared_error = _evaluate(row_sets, [counts[part] for counts in drawn], epsilon, tasks)
-        means[part], errors[part] = quality.mean(axis=-1), np.sqrt(squared_error)
-        quality = np.round(quality, DIGITS)
+        cells, squared_error = _evaluate(row_sets, [counts[part] for counts in drawn], epsilon, tasks)
+        means[part], errors[part] = cells.mean(axis=1).T, np.sqrt(squared_error).T
+        # Entries are next to each other in memory, because sorting them is what takes time.
+        quality = np.round(cells, DIGITS).transpose(2, 1, 0).copy().swapaxes(1, 2)  # R x P x T
         weights = task_weights(quality, weighs, ghost_task)
         weighted = weighted_ranks(task_ranks(quality, weighs), weights)
         ranks[part] = ranks_of(weighted, quality, weights, weighs=weighs, numbered=numbered)
@@ -111,15 +112,15 @@ def bootstrap(
             others = pushed(weighted, quality, weights, index)[:, ~apart]
             better[:, index, ~apart] = weighted[:, [index]] < others
             better[:, ~apart, index] = others < weighted[:, [index]]
-        beats += better.sum(axis=0)
+        beats += better.view(np.uint8).sum(axis=0, dtype=np.uint8)  # CHUNK fits, and no value is converted
     cut = int(replicates * (1 - CONFIDENCE) / 2)
     ordered = np.sort(ranks, axis=0)
     fewest = np.min([row_set.fewest for row_set in row_sets], axis=0)
     return Uncertainty(
         q_intervals=tuple(
             studentized(
-                float(observed[0][0, index].mean()),
-                float(np.sqrt(observed[1][0, index])),
+                float(observed[0][index].mean()),
+                float(np.sqrt(observed[1][index, 0])),
                 means[:, index],
                 errors[:, index],
                 fewest=int(fewest[index]),
@@ -167,7 +168,7 @@ def standard_errors(table: FoldTable, epsilon: float) -> Floats:
     columns = []
     for name, folds in zip(table.row_sets, table.folds, strict=True):
         alone = _row_sets(replace(table, row_sets=(name,), folds=(folds,)))
-        columns.append(np.sqrt(_evaluate(alone, None, epsilon, 1)[1][0]))
+        columns.append(np.sqrt(_evaluate(alone, None, epsilon, 1)[1][:, 0]))
     return np.stack(columns, axis=1)
 
 
@@ -210,41 +211,30 @@ class RowSet:
 
     name: str
     columns: tuple[int, ...]
-    parts: NDArray[np.intp]  # K, the number of each fold's test part, in ascending order
+    folds: int  # K
     center: Floats  # P x T
-    powers: Floats  # P x 3T x K: squared scores, scores, and 1 for finite folds; 0 for failed ones
+    powers: Floats  # P x 3T x D, sums over the folds of each test part: squared scores, scores, and 1 for finite folds; 0 for failed ones
     least_variance: Floats  # P x T; a variance up to this is a rounding error
 
     @property
-    def folds(self) -> int:
-        """The number K of folds."""
-        return int(self.powers.shape[-1])
-
-    @property
-    def different(self) -> int:
+    def test_parts(self) -> int:
         """The number D of test parts."""
-        return int(self.parts[-1]) + 1
+        return int(self.powers.shape[-1])
 
     @property
     def fewest(self) -> Floats:
         """The smallest number of test parts with a finite fold of each entry's cells, P."""
-        finite = self.by_part(self.powers[:, 2 * len(self.columns) :]) > 0
+        finite = self.powers[:, 2 * len(self.columns) :] > 0
         return np.asarray(finite.sum(axis=-1).min(axis=-1))
 
     def draw(self, seed: str, replicates: int) -> NDArray[np.uint16]:
         """Return how often each of the D test parts, with all of its folds, is drawn in each replicate: R x D counts."""
         text = f"bootstrap 1\0{seed}\0{self.name}\0{self.folds}"
-        return counted_draws(text, self.different, replicates)
+        return counted_draws(text, self.test_parts, replicates)
 
     def quality(self, moments: FoldMoments, epsilon: float) -> Floats:
-        """Return Q of each cell, R x P x T."""
-        return quality_of_moments(self.center + moments.shift, np.sqrt(moments.variance), epsilon)
-
-    def by_part(self, values: Floats) -> Floats:
-        """Sum values over the folds of each test part, ... x K to ... x D."""
-        if self.different == self.folds:
-            return values
-        return np.add.reduceat(values, np.flatnonzero(np.diff(self.parts, prepend=-1)), axis=-1)
+        """Return Q of each cell, P x T x R."""
+        return quality_of_moments(self.center[..., None] + moments.shift, np.sqrt(moments.variance), epsilon)
 
 
 def counted_draws(text: str, number: int, replicates: int) -> NDArray[np.uint16]:
@@ -280,12 +270,13 @@ def make_row_set(
     centered = np.where(finite, scores - center[..., None], 0.0)
     first = _on_grid(centered)
     second = _on_grid(first**2)
+    powers = np.concatenate([second, first, finite], axis=1)
     return RowSet(
         name=name,
         columns=tuple(columns),
-        parts=parts,
+        folds=len(parts),
         center=center,
-        powers=np.concatenate([second, first, finite], axis=1),
+        powers=np.add.reduceat(powers, np.flatnonzero(np.diff(parts, prepend=-1)), axis=-1),
         least_variance=LEAST_VARIANCE * second.max(axis=-1),
     )
 
@@ -300,21 +291,21 @@ def _on_grid(values: Floats) -> Floats:
 def _evaluate(
     row_sets: Sequence[RowSet], drawn: Sequence[NDArray[np.uint16]] | None, epsilon: float, tasks: int
 ) -> tuple[Floats, Floats]:
-    """Return quality scores, R x P x T, and squared standard errors of mean Q, R x P; without ``drawn``, the observed ones (R = 1)."""
+    """Return quality scores, P x T x R, and squared standard errors of mean Q, P x R; without ``drawn``, the observed ones (R = 1)."""
     entries = len(row_sets[0].center)
     replicates = 1 if drawn is None else len(drawn[0])
-    quality, squared_error = np.empty((replicates, entries, tasks)), np.zeros((replicates, entries))
+    quality, squared_error = np.empty((entries, tasks, replicates)), np.zeros((entries, replicates))
     for position, row_set in enumerate(row_sets):
-        counts = np.ones((1, row_set.different)) if drawn is None else drawn[position].astype(np.float64)
+        counts = np.ones((1, row_set.test_parts)) if drawn is None else drawn[position].astype(np.float64)
         moments = fold_moments(row_set, counts)
-        quality[..., list(row_set.columns)] = row_set.quality(moments, epsilon)
+        quality[:, list(row_set.columns)] = row_set.quality(moments, epsilon)
         squared_error += _squared_error(row_set, counts, moments, epsilon) / tasks**2
     return quality, squared_error
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoldMoments:
-    """Number, mean (of centered scores) and population variance of each cell's drawn finite folds, R x P x T."""
+    """Number, mean (of centered scores) and population variance of each cell's drawn finite folds, P x T x R."""
 
     number: Floats
     shift: Floats
@@ -326,54 +317,52 @@ def fold_moments(row_set: RowSet, counts: Floats) -> FoldMoments:
 
     If all drawn folds of a cell have failed, it keeps its observed moments in that replicate.
     """
-    totals = np.matmul(counts[:, row_set.parts], row_set.powers.transpose(0, 2, 1)).transpose(
-        1, 0, 2
-    )  # R x P x 3T
-    second, first, number = np.split(totals, 3, axis=-1)
+    second, first, number = np.split(np.matmul(row_set.powers, counts.T), 3, axis=1)
     lost = number == 0
     number[lost] = 1
     shift = first / number
     variance = second / number - shift**2
-    variance[variance <= row_set.least_variance] = 0.0
+    variance[variance <= row_set.least_variance[..., None]] = 0.0
     if lost.any():
-        squares, _, finite = np.split(row_set.powers.sum(axis=-1), 3, axis=-1)
+        squares, _, finite = np.split(row_set.powers.sum(axis=-1, keepdims=True), 3, axis=1)
         variance = np.where(lost, squares / finite, variance)
     return FoldMoments(number=number, shift=shift, variance=variance)
 
 
-def influences(row_set: RowSet, moments: FoldMoments, epsilon: float, entries: slice = slice(None)) -> Floats:
-    """Return how far each draw of a test part moves the sum of Q over the row set's tasks, P x R x D.
+def influence_coefficients(row_set: RowSet, moments: FoldMoments, epsilon: float) -> Floats:
+    """Return the coefficients of the row set's powers in its influences, P x R x 3T.
 
-    With x a fold's score minus the mean, v the variance and s its root, a fold moves Q by slope * x - bend * (x**2 - v), where slope = 100
-    e / (s + e) and bend = 50 e * mean / (s (s + e)**2). Tasks on one row set are summed within each fold first, and folds within each test
-    part, so that their correlation counts.
+    Times ``powers``, they say how far each draw of a test part moves the sum of Q over the row set's tasks, P x R x D. With x a fold's
+    score minus the mean, v the variance and s its root, a fold moves Q by slope * x - bend * (x**2 - v), where slope = 100 e / (s + e) and
+    bend = 50 e * mean / (s (s + e)**2). Tasks on one row set are summed within each fold first, and folds within each test part, so that
+    their correlation counts.
     """
-    number, shift, variance = (part[:, entries] for part in (moments.number, moments.shift, moments.variance))
-    mean, std = row_set.center[entries] + shift, np.sqrt(variance)
+    number, shift, variance = moments.number, moments.shift, moments.variance
+    mean, std = row_set.center[..., None] + shift, np.sqrt(variance)
     slope = 100.0 * epsilon / (std + epsilon)
     bend = np.divide(50.0 * epsilon * mean, std * (std + epsilon) ** 2, out=np.zeros_like(std), where=std > 0)
     # As a polynomial of the centered scores: bent * x**2 + sloped * x + constant, each over the number of folds.
     bent = -bend / number
     sloped = (slope + 2.0 * bend * shift) / number
     constant = (-slope * shift - bend * shift**2 + bend * variance) / number
-    coefficients = np.concatenate([bent, sloped, constant], axis=-1).transpose(1, 0, 2)  # P x R x 3T
-    return row_set.by_part(np.matmul(coefficients, row_set.powers[entries]))
+    return np.concatenate([bent, sloped, constant], axis=1).swapaxes(1, 2)
 
 
 def _squared_error(row_set: RowSet, counts: Floats, moments: FoldMoments, epsilon: float) -> Floats:
-    """Return the squared standard error of the row set's sum of Q, R x P."""
+    """Return the squared standard error of the row set's sum of Q, P x R."""
     roots, entries = np.sqrt(counts), len(row_set.center)
-    errors = np.empty((len(counts), entries))
+    coefficients = influence_coefficients(row_set, moments, epsilon)
+    errors = np.empty((entries, len(counts)))
     for start in range(0, entries, GROUP):
         some = slice(start, start + GROUP)
-        influence = influences(row_set, moments, epsilon, some)
-        influence *= roots
-        errors[:, some] = np.vecdot(influence, influence).T
+        influences = np.matmul(coefficients[some], row_set.powers[some])
+        influences *= roots
+        errors[some] = np.vecdot(influences, influences)
     return errors
 
 
 def _chunks(replicates: int, row_sets: Sequence[RowSet]) -> Iterator[slice]:
-    widest = max(row_set.folds * 3 * len(row_set.columns) for row_set in row_sets)
+    widest = max(row_set.powers[0].size for row_set in row_sets)
     size = min(CHUNK, max(10, SERIAL_PRODUCT // widest))
     for start in range(0, replicates, size):
         yield slice(start, min(start + size, replicates))

@@ -119,11 +119,11 @@ def evolution(history: Sequence[Board], rows: Sequence[EntryRow]) -> Evolution:
 
 @dataclass(frozen=True)
 class _Column:
-    """One column of the chart: the last of its boards, with the moves and submissions of all of them."""
+    """One column of the chart: the last of its boards, with the rows that submitted, or moved by themselves, on any of them."""
 
     board: Board
     places: dict[RowKey, int]
-    moves: dict[RowKey, MoveKind]
+    own: frozenset[RowKey]
     submitted: frozenset[RowKey]
 
 
@@ -133,18 +133,14 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
     ends = range(first, len(history) + 1, stretch)
     columns, start = [], 0
     for end in ends:
-        moves: dict[RowKey, MoveKind] = {}
+        own: set[RowKey] = set()
         submitted: set[RowKey] = set()
         for board in history[start:end]:
             triggers = frozenset(board.triggers)
             submitted.update(row.key for row in board.standings if row.submission in triggers)
-            for row in board.standings:
-                if row.move_kind is MoveKind.OWN:
-                    moves[row.key] = row.move_kind
-                elif row.move_kind is MoveKind.PASSIVE:
-                    moves.setdefault(row.key, row.move_kind)
+            own.update(row.key for row in board.standings if row.move_kind is MoveKind.OWN)
         places = {standing.key: place for place, standing in enumerate(history[end - 1].standings, 1)}
-        columns.append(_Column(history[end - 1], places, moves, frozenset(submitted)))
+        columns.append(_Column(history[end - 1], places, frozenset(own), frozenset(submitted)))
         start = end
     return columns
 
@@ -178,7 +174,7 @@ def _lane(
                 run.append(f"M{xs[start]} {_y(before)}h{xs[place - 1] - xs[start]}")
             across, down = xs[place] - xs[place - 1], _y(here) - _y(before)
             bend = f"M{xs[place - 1]} {_y(before)}c{across // 2} 0 {across // 2} {down} {across} {down}"
-            (own if columns[place].moves.get(key) is MoveKind.OWN else passive).append(bend)
+            (own if key in columns[place].own else passive).append(bend)
             start = place
         elif start is None:
             start = place

@@ -18,6 +18,9 @@ from leaderboard.snapshot import Site
 from scoring.printable import name_some
 
 CHANGES = 5  # newest updates that are always shown; older ones can be unfolded
+UPDATES = (
+    100  # newest updates on the page, which would have megabytes of older ones at the end of a long challenge
+)
 
 _HEAT_STEPS = 6
 
@@ -29,7 +32,8 @@ class PageSection:
     Attributes:
         past: The submissions that have counted for each row, newest first.
         changes: The newest updates, newest first.
-        older: The other updates.
+        older: The other updates on the page.
+        earlier: Number of updates that only the history has.
         whiskers: Intervals with the left end, width and middle of their bar on a common scale, in percent.
         heat: Per row and task, the step of the color scale; -1 for a negative Q.
         shares: Per row, the length of the bar of mean Q, as a share of the longest; a negative mean Q has none.
@@ -44,6 +48,7 @@ class PageSection:
     past: tuple[tuple[Past, ...], ...]
     changes: tuple[Update, ...]
     older: tuple[Update, ...]
+    earlier: int
     whiskers: tuple[tuple[Interval, float, float, float], ...]
     heat: tuple[tuple[int, ...], ...]
     shares: tuple[float, ...]
@@ -86,7 +91,7 @@ def _summary(phases: Sequence[ShownPhase]) -> str:
 
 def _section(phase: ShownPhase) -> PageSection:
     history = phase.site.history if phase.evolution else ()
-    changes = updates(history, phase.document.decisions)
+    changes = updates(history[-UPDATES:], phase.document.decisions)
     has_methods = any(row.has_method for row in phase.document.entries)
     rows, weights = phase.document.entries, [task.weight for task in phase.document.tasks or ()]
     lengths = [max(row.q_mean, 0.0) for row in rows]
@@ -96,6 +101,7 @@ def _section(phase: ShownPhase) -> PageSection:
         past=past_submissions(phase.site),
         changes=changes[:CHANGES],
         older=changes[CHANGES:],
+        earlier=len(history) - len(changes),
         whiskers=_whiskers(phase.document),
         heat=_heat(phase.document),
         shares=tuple(round(length / longest, 3) for length in lengths),

@@ -20,7 +20,8 @@ from leaderboard.rendering.assets import schemas
 from leaderboard.rendering.documents import MODELS, PhaseDocument, schema
 from leaderboard.rendering.files import BEGIN, CSV_COLUMNS, END, render
 from leaderboard.rendering.names import display_name
-from leaderboard.rendering.rows import public_rows
+from leaderboard.rendering.page import UPDATES
+from leaderboard.rendering.rows import minute, public_rows
 from leaderboard.rules import PhaseRules, Rounding, Selection
 from leaderboard.snapshot import Decision, DecisionKind, MoveKind, Site
 from tests.leaderboard.harness.phases import entry
@@ -291,6 +292,16 @@ def test_the_page_tells_what_has_counted_and_who_moved() -> None:
     times = re.findall(r"<time>2026-03-02 (\d+)", told["T1"])
     assert (times, told["T1"].count("rank 1<"), told["T2"].count("rank")) == (["11", "10"], 2, 0)
     assert "<li>and 3 more</li>" in page
+
+
+@pytest.mark.parametrize("more", [0, 1, 20])
+def test_the_page_of_a_long_history_has_its_newest_updates(more: int) -> None:
+    """A page has a limited number of updates, the newest ones, and says how many others only the history has."""
+    site = moving_site(UPDATES + more)
+    page = render(site, readme=None)["index.html"].decode()
+    times = re.findall(r"<li><time>(.*?)</time><p>", page)
+    assert times == [minute(board.made_at) for board in site.phases[0].history[: -UPDATES - 1 : -1]]
+    assert re.findall(r"(\d+) earlier update", page) == ([str(more)] if more else [])
 
 
 def test_history_is_only_appended_to() -> None:

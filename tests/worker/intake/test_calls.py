@@ -286,8 +286,11 @@ def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(harness:
         assert read_at is not None
         assert min(abs((read_at - moment).total_seconds()) for moment in asked_at) < 1
         worker.drive(lambda: harness.status(pk) == "finished")
-        to_answer = takewhile(lambda call: call.method != "PUT", calls(harness, since))
-        assert [call.path for call in to_answer].count(f"/api/jobs/submission/{pk}") == 1
+        # Neither the start of the scoring nor the answer needs more than one; a listing in between is one as well.
+        to_answer = list(takewhile(lambda call: call.method != "PUT", calls(harness, since)))
+        to_start = list(takewhile(lambda call: call.method != "PATCH", to_answer))
+        for before in (to_start, to_answer[len(to_start) :]):
+            assert [call.path for call in before].count(f"/api/jobs/submission/{pk}") <= 1
         assert len(harness.posts(pk)) == 1
 
 

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from scoring.errors import NeucoError
+from worker.answers.turns import is_early
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
 from worker.challenge.files import differences, read_secret
@@ -32,7 +33,6 @@ from worker.intake.hosts import HOSTS
 from worker.intake.phases import PHASES
 from worker.intake.queue import POLL
 from worker.intake.reading import RECENT, RECONCILE
-from worker.intake.waiting import is_early
 from worker.publishing import Publishing
 from worker.runtime import storage
 from worker.runtime.storage import FileStore

@@ -60,12 +60,14 @@ class Fetching:
         acknowledged = tx.submissions([State.ACKNOWLEDGED])
         if not acknowledged:
             return None
-        # A file that waits for a person, its next try or its team's last answer must not keep others from being fetched.
-        grid = seconds(self._context.configuration.submission.answer_grid)
+        # A file that waits for a person, its phase, its next try or its team's last answer must not keep others from being fetched.
+        configuration = self._context.configuration
+        grid = seconds(configuration.submission.answer_grid)
         later = answers.unreleased(tx, now, grid=grid)
         fetched = tx.submissions([State.FETCHED])
         ready = [row for row in fetched if row.hold is None and not row.waits(now)]
-        enough = AHEAD + self._context.configuration.scoring.at_once
+        ready = turns.begun(tx, configuration, ready, now)
+        enough = AHEAD + configuration.scoring.at_once
         if sum(row.team_key not in later for row in ready) >= enough:
             return None
         waiting = [

@@ -11,15 +11,13 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.answers import answers
-from worker.answers.turns import next_in_turn
+from worker.answers.turns import begun, next_in_turn
 from worker.challenge.context import Context, seconds
 from worker.challenge.setups import intact_record
 from worker.evalai import Client, Submission
-from worker.fairness import commitments, draws
 from worker.fairness.published import is_held
 from worker.intake.answering import defer
 from worker.intake.calls import Call
-from worker.intake.waiting import is_early
 from worker.runtime import NotDue
 from worker.state import Attempt, State, SubmissionRow, Transaction
 
@@ -30,13 +28,12 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
     waiting = [row for row in tx.submissions([State.FETCHED]) if row.can_go_on(now)]
     if not waiting or tx.is_paused("pause") or is_held(tx):
         return None
-    undrawn = draws.waiting(commitments.public(tx))  # phases whose splits still wait for a public value
-    waiting = [row for row in waiting if row.phase not in undrawn and not is_early(configuration, row, now)]
-    begun = tx.open_attempts(Attempt.EVALUATE)
+    waiting = begun(tx, configuration, waiting, now)
+    attempts = tx.open_attempts(Attempt.EVALUATE)
     running = [
         row
         for row in tx.submissions([State.SCORING])
-        if row.pk in begun or row.can_go_on(now)  # otherwise it waits for a person or its next try
+        if row.pk in attempts or row.can_go_on(now)  # otherwise it waits for a person or its next try
     ]
     if len(running) >= configuration.scoring.at_once:
         return None

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from scoring.printable import count_of, name_some
+from worker.answers.turns import is_early
 from worker.challenge.configuration import Configuration
 from worker.evaluation.outcomes import HOPELESS
 from worker.fairness import commitments, draws
@@ -21,12 +22,6 @@ WAITING = "submission.waiting"
 PAUSED, PAUSED_LONG = "challenge.paused", timedelta(hours=1)
 NAMED = 20  # submissions that an alert names
 ITS_TURN = "its turn"
-
-
-def is_early(configuration: Configuration, row: SubmissionRow, now: datetime) -> bool:
-    """Return whether a submission waits for the opening of its phase: all do of which it is not known that a host sent them."""
-    phase = configuration.phases.get(row.phase or "")
-    return phase is not None and phase.opens_later(now) and not row.by_host
 
 
 def reasons(

@@ -74,6 +74,17 @@ def test_a_file_that_comes_before_the_opening_is_scored_then(opening: Harness, w
     assert listed(opening, early)["waits_for"] is None
 
 
+def test_files_that_wait_for_the_opening_keep_no_other_from_being_scored(
+    opening: Harness, worker: StepWorker
+) -> None:
+    """However many come early: files for other phases and the hosts' own are fetched and answered."""
+    early = [opening.submit(team, embeddings(0)) for team in "ABC"]
+    worker.drive(lambda: all(worker.states().get(pk) == "fetched" for pk in early))
+    own, other = opening.submit("host", embeddings(1)), opening.submit("D", embeddings(1), phase="eval")
+    worker.drive(lambda: opening.status(own) == opening.status(other) == "finished")
+    assert {opening.status(pk) for pk in early} == {"submitted"}
+
+
 def test_an_earlier_opening_counts_from_the_reload_on(opening: Harness, worker: StepWorker) -> None:
     """The day is a setting, and no rule of the board."""
     early = opening.submit("A", embeddings(0))

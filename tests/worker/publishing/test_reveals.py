@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.sandbox import ManualClock
 
 pytestmark = pytest.mark.processes
@@ -25,6 +26,16 @@ def changes() -> dict[str, Any]:
     return {"phases": {"eval": {"eligible_if_scored_in": "dev"}}}
 
 
+def teams_of_private_entries(harness: Harness) -> set[int]:
+    """Return the teams of private submissions that the reveal of phase dev names."""
+    parts = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/dev/").split()
+    lines = [
+        line for part in parts if part.endswith(".jsonl") for line in harness.published(part).splitlines()
+    ]
+    shown = [json.loads(line).get("open", {}) for line in lines]
+    return {fields["team_key"][0] for fields in shown if "team_key" in fields}
+
+
 def test_a_private_entry_is_opened_once_the_board_of_another_phase_needs_it(
     harness: Harness, worker: StepWorker
 ) -> None:
@@ -34,14 +45,16 @@ def test_a_private_entry_is_opened_once_the_board_of_another_phase_needs_it(
         for team, is_public in (("A", True), ("B", False), ("D", False), ("E", False))
     ]
     worker.drive()
-    removed = worker.row(pks[3]).team_key
+    private, removed = (worker.row(pk).team_key for pk in (pks[1], pks[3]))
     worker.stop()
     harness.decide("challenge", "disqualify", str(pks[2]))
     harness.decide("challenge", "reveal", "--phase", "dev", "--open")
     worker.start()
     for number, team in enumerate("ABCDE"):
         harness.submit(team, embeddings(number % 2), phase="eval")
+    assert private not in teams_of_private_entries(harness)
     worker.drive()
+    assert private in teams_of_private_entries(harness)
     worker.stop()
     harness.decide("challenge", "disqualify", "--team", str(removed))
     worker.start()

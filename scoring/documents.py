@@ -155,15 +155,17 @@ def checked(
     )
 
 
+# One for all, because ``dumps`` would make another one for each of thousands of fields.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
 def canonical(document: Any) -> bytes:
     """Write a JSON value in its one canonical form: sorted keys, no spaces, ASCII; floats in their shortest exact form.
 
     Raises:
         ValueError: For NaN and infinities, which JSON does not have.
     """
-    return json.dumps(
-        document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    ).encode()
+    return _CANONICAL.encode(document).encode()
 
 
 def is_loopback(host: str | None) -> bool:

@@ -308,7 +308,8 @@ class Story:
 
 def _readable_fields(event: Told) -> dict[str, Any]:
     """Return the readable fields of an event."""
-    return events.read_opening(event.opening())[1]
+    opening = event.opening()
+    return opening["fields"] if event.whole else {name: value for name, (value, _) in opening["open"].items()}
 
 
 def filler_key(number: int) -> bytes:

@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.fair_challenge import Fair
+from tests.acceptance.liar import Git
 from tests.benchmarks.bench_verify import measured
 from tests.benchmarks.long_challenge import Size, make_repository
+from tests.worker.harness.commits import sign_head
+from worker.challenge.signing import Signer
+from worker.fairness import commitments, receipts
 
 VERSIONS = 200
+MALLORY = Signer(b"7" * 32)
 LIMIT_MB = 160  # imports take 65 MB; holding all boards as values would take another 130 MB
 
 
@@ -22,4 +28,21 @@ def test_memory_does_not_grow_with_the_square_of_the_boards(tmp_path: Path) -> N
     report = json.loads(printed)
     assert report["verdict"] == "consistent"
     assert [sums["entries"] for sums in report["phases"].values()] == [VERSIONS]
+    assert megabytes < LIMIT_MB
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("fairness")
+def test_nobody_can_fill_the_memory(fair: Fair, tmp_path: Path) -> None:
+    """A file that others push may be so long that reading it would take twenty times its size; it is not read."""
+    clone, lists = (
+        Git(tmp_path / "clone", fair.signer, clone_of=fair.board),
+        b"[" + b"[]," * 6_000_000 + b"[]]",
+    )
+    own = {path: clone.read(path) for path in (commitments.PATH, receipts.PATH)}
+    clone.commit(dict.fromkeys(own, lists))
+    sign_head(clone.folder, MALLORY)
+    clone.commit(own)
+    printed, megabytes, _ = measured("verify", str(clone.folder), "--no-recompute", "--json")
+    assert json.loads(printed)["verdict"] == "consistent"
     assert megabytes < LIMIT_MB

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -32,12 +33,16 @@ NEWER = (
     "Restore a backup that is newer than this. Without one, set an empty repository in leaderboard.repository and explain this in public,"
     " because nobody can open it anymore."
 )
+LARGE_BYTES = 8_000_000
+"""Nothing that a key has signed is longer; to read what somebody else has pushed takes up to twenty times its length in memory."""
 _UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, RecursionError)
 
 
-def documents(path: str, content: bytes) -> Iterator[Any]:
-    """Yield what can be read in a file: the commitments, the lines, or the document."""
-    for piece in content.splitlines() if path.endswith(".jsonl") else [content]:
+def documents(path: str, content: bytes, *, signed: bool = False) -> Iterator[Any]:
+    """Yield what can be read in a file: the commitments, the lines, or the document; all of them, or only what may be signed."""
+    for piece in io.BytesIO(content) if path.endswith(".jsonl") else [content]:
+        if signed and (len(piece) > LARGE_BYTES or b'"signature"' not in piece):
+            continue
         with suppress(*_UNREADABLE):
             document = json.loads(piece)
             yield from document if path == commitments.PATH else [document]
@@ -48,7 +53,7 @@ def signed_in(path: str, content: bytes, key: str | None) -> set[Signed]:
     signed = set[Signed]()
     if key is None or path not in SIGNED:  # a copy in another file is nothing that was published there
         return signed
-    for document in documents(path, content):
+    for document in documents(path, content, signed=True):
         with suppress(*_UNREADABLE):
             signature, kind, body = document.pop("signature"), COMMITMENT, document
             if path == receipts.PATH:

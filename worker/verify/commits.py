@@ -18,7 +18,7 @@ from itertools import islice
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Repository, without_signature
 from worker.challenge.signing import challenge_key, signing_key
 from worker.fairness import commitments
-from worker.fairness.published import SIGNED, Signed, documents, signed_in
+from worker.fairness.published import LARGE_BYTES, SIGNED, Signed, documents, signed_in
 from worker.verify.verdict import UNREADABLE
 
 HISTORY = "leaderboard/history.jsonl"
@@ -102,7 +102,8 @@ def claims(repository: Repository, steps: Sequence[Step]) -> dict[str, list[Step
     named = cache(lambda blob: challenge_key(content(repository, blob)))  # few commits change this file
     signed: dict[str, list[Step]] = {}
     for step in steps:
-        if step.key is not None and step.key == named(step.version(commitments.PATH)):
+        listed = step.version(commitments.PATH)
+        if step.key is not None and listed.size <= LARGE_BYTES and step.key == named(listed):
             signed.setdefault(step.key, []).append(step)
     return {key: sorted(own, key=lambda step: step.extent) for key, own in signed.items()}
 
@@ -149,10 +150,13 @@ def signed_by_others(
     key = challenge_key(content(repository, checked.version(commitments.PATH)))
     for path in SIGNED:
         kept = signed_in(path, content(repository, checked.version(path)), key)
+        most = checked.version(path).size + 8 * LARGE_BYTES  # what is longer was not made by the challenge
         first = {(step.commit in below, step.version(path)): step for step in reversed(others)}
         for (_, version), step in first.items():
-            for part in signed_in(path, content(repository, version), key) - kept:
-                yield part, step
+            signed = (
+                signed_in(path, content(repository, version), key) if version.size <= most else set[Signed]()
+            )
+            yield from ((part, step) for part in signed - kept)
 
 
 def times_added(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:

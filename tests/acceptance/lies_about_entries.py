@@ -94,6 +94,14 @@ def _half_open(story: Story) -> None:
     decide(story, events.SUBMISSION, facts(story, "C"), method="another").whole = False
 
 
+def _run_again(story: Story, by: int) -> None:
+    """Leave out the winner's answer, as if its submission had been run again."""
+    about = story.about(story.sent_by("A")[-1])
+    story.drop(event for event in about if event.fields.get("answered"))
+    for event in about:
+        event.fields.update(superseded_by=by) if event.fields["kind"] == events.SUBMISSION else None
+
+
 def with_ladder(story: Story) -> Story:
     """Change a story as if phase dev had used a ladder from the beginning."""
     for event in story.of(events.PHASE):
@@ -193,6 +201,15 @@ ENTRIES: dict[str, Lie] = {
         words="submissions were not recomputed from their files: they are taken on trust.",
     ),
     "names of two teams swapped": Lie(_swap_names, words="who sent each submission"),
+    "an entry that was run again as a rival's": Lie(
+        lambda story: _run_again(story, story.sent_by("C")[-1]),
+        "dev: facts",
+        "which is of another team or file",
+    ),
+    "an entry that was run again as one that nobody opens": Lie(
+        lambda story: _run_again(story, 4242),
+        words="not answered, run again as submission 4242, which is not open",
+    ),
     "a public entry as a private one": Lie(
         lambda story: [setattr(event, "whole", False) for event in story.about(story.sent_by("A")[-1])],
         words="opened only in part (private",

@@ -78,7 +78,7 @@ def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
         following = replay.entry_of(by)
         if following is None:
             return believed(f"{again}. That one has not been revealed: it was refused, or is private")
-        return counting(phase, following, f"{again}. ")
+        return counting(phase, following, f"{again}; ")
     if placed.place is Place.COUNTS:
         return consistent(f"{who} counts on the final board {_at(phase, facts.submission)}")
     if placed.place is Place.REMOVED:

@@ -23,7 +23,7 @@ from scoring.printable import all_of, count_of, name_some
 from scoring.randomness import test_parts
 from scoring.tasks import TaskType
 from worker.fairness.decisions import minute
-from worker.fairness.events import ScoreEvent
+from worker.fairness.events import ScoreEvent, SubmissionEvent
 from worker.fairness.membership import ShownValue
 from worker.fairness.places import Place
 from worker.verify.revealed import RevealedPhase
@@ -57,6 +57,11 @@ def belong(phase: RevealedPhase) -> Verdict:
                 not (facts.answered and facts.refused),
                 f"{who} is registered as answered with a score and as refused on {minute(facts.at)}",
             )
+            again = phase.replay.submissions.get(phase.replay.entry_of(facts.superseded_by or 0) or "")
+            require(
+                again is None or _repeats(again.events[-1], facts),
+                f"{who} is registered as run again as submission {facts.superseded_by}, which is of another team or file",
+            )
             for name in (*FIXED, *ONCE_KNOWN):
                 value = getattr(facts, name)
                 if name in FIXED or value is not None or name in first_values:
@@ -83,6 +88,14 @@ def belong(phase: RevealedPhase) -> Verdict:
     return consistent(
         "the scores and the value shown for every entry belong to its submission, team and file"
     )
+
+
+def _repeats(later: SubmissionEvent, earlier: SubmissionEvent) -> bool:
+    """Return whether a submission can be a later run of another one."""
+    known = (
+        {getattr(facts, name) for facts in (earlier, later)} - {None} for name in ("team_key", *ONCE_KNOWN)
+    )
+    return later.submission > earlier.submission and all(len(values) < 2 for values in known)
 
 
 def _scores(phase: RevealedPhase) -> Iterator[ScoreEvent]:
@@ -261,9 +274,11 @@ def placed(phase: RevealedPhase) -> Verdict:
             placed.place is not Place.NOWHERE,
             f"submission {first.submission} is not on the board, and nothing published says why",
         )
-        if placed.place is not Place.OPEN:
+        is_closed = not last.answered and placed.by is not None and phase.replay.entry_of(placed.by) is None
+        if placed.place is not Place.OPEN and not is_closed:
             continue
         why = "scored, not answered" if entry in phase.replay.scores else "received, not scored"
+        why += f", run again as submission {placed.by}, which is not open" if is_closed else ""
         why = "it has no score on the present tasks" if last.answered else why
         days = (phase.document.revealed_at - first.at).total_seconds() / 86_400
         listed.append(

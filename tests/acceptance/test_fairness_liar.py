@@ -18,7 +18,7 @@ from tests.acceptance.lie import raise_score, score
 from tests.acceptance.lies import LIES
 from tests.acceptance.lies_about_documents import regroup_from_the_start
 from tests.acceptance.lies_about_entries import with_ladder
-from worker.fairness import commitments, events
+from worker.fairness import commitments, events, receipts
 from worker.verify import Status, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.verify.recompute import published_verdicts, submission_verdicts
 from worker.verify.revealed import read_reveals
@@ -137,6 +137,31 @@ def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> 
     file.write_bytes(FILES["C"])
     (verdict,) = submission_verdicts(story.publish(), file, engine="default")
     assert (verdict.status, "do not follow from this file" in verdict.sentence) == (Status.CONTRADICTED, True)
+
+
+@pytest.mark.parametrize(
+    ("public", "told", "words"),
+    [
+        (True, {}, "was revealed as private"),
+        (None, {}, "was revealed as private"),
+        (False, {"q_mean": 99.0}, "is not the one in your receipt"),
+        (False, {"nonce": "00" * 32}, "is not the one in your receipt"),
+        (False, {}, "is on no board"),
+    ],
+)
+def test_a_receipt_opens_a_closed_score(
+    story: Story, public: bool | None, told: dict[str, Any], words: str
+) -> None:
+    """Its owner is told that a submission is private only if it was registered as private, with the value in the receipt."""
+    submission = story.sent_by("A")[-1]
+    for event in story.about(submission):
+        event.fields["public_at_first"], event.whole = public, False
+    body = {**story.receipt(submission), **told}
+    del body["signature"]
+    receipt = {**body, "signature": story.signer.sign(receipts.RECEIPT, body)}
+    last = list(receipt_verdicts(story.publish(), receipt))[-1]
+    assert words in last.sentence
+    assert (last.status is Status.CONSISTENT) == words.endswith("no board")
 
 
 def test_a_log_that_never_begins_is_overdue(story: Story) -> None:

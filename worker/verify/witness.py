@@ -172,15 +172,16 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
     opening, event = next(
         (opening, event) for (_, opening), (commitment, event) in openings if commitment == receipt.commitment
     )
-    if isinstance(event, ScoreEvent):
-        opened = event.submission, event.q_mean, event.counts
-        require(
-            opened == (receipt.submission, receipt.q_mean, receipt.counts),
-            "the score that was revealed for you is not the one in your receipt",
-        )
-        return counting(phase, event.entry)
     # The rest of a closed score opens with its owner's nonce: it must be private, or the organizers' own.
     nonce = bytes.fromhex(receipt.nonce)
+    for name in ("submission", "q_mean", "counts"):
+        told, is_open = getattr(receipt, name), isinstance(event, ScoreEvent)
+        require(
+            getattr(event, name) == told if is_open else _is(opening, name, told, nonce),
+            "the score that was revealed for you is not the one in your receipt",
+        )
+    if isinstance(event, ScoreEvent):
+        return counting(phase, event.entry)
     if _is(opening, "own", True, nonce):
         teams = {
             facts.team_key: facts.team
@@ -199,8 +200,8 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
             " false, and this receipt proves that they answered you"
         )
     require(
-        not _is(opening, "public_at_first", True, nonce),
-        "your submission was public when it was scored, but was revealed as private",
+        _is(opening, "public_at_first", False, nonce),
+        "your submission was revealed as private, but was not registered as private",
     )
     return consistent("your submission is private, and was revealed as private: it is on no board")
 

@@ -274,3 +274,6 @@ DOCUMENTS: dict[str, Lie] = {
     "chosen splits": Lie(lambda _: None, words="the organizers could have tried many and chosen some"),
     "earlier boards": Lie(lambda _: None, words="tie groups and intervals of all boards but the last"),
 }
+    "other labels next to their hashes": Lie(
+        _reveal_with(labels="hashes"), words="these files are not the worker's: reveal/dev/labels/"
+    ),

@@ -209,7 +209,7 @@ def _unexplained(
     for name, phase in revealed.items():
         folder = reveal_path(name).rpartition("/")[0]
         explained |= {reveal_path(name), f"{folder}/ids.txt"}
-        explained |= {f"{folder}/labels/{file}" for file in phase.labels}
+        explained |= {f"{folder}/labels/{file}" for file in phase.labels if phase.with_labels}
         explained |= {f"{folder}/{part.name}" for part in phase.document.parts}
     found = {*repository.files, *filter(is_own, repository.foreign_paths)}
     return sorted(found - explained)

@@ -285,6 +285,8 @@ def read_opening(document: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     Raises:
         LookupError, ValueError, TypeError, AttributeError: If the document has another form.
     """
+    if document.keys() not in ({"nonce", "fields"}, {"open", "hidden"}):
+        raise ValueError("it is neither a whole opening nor one in part")
     if "nonce" in document:
         fields = dict(document["fields"])
         return commitment_of(fields, bytes.fromhex(document["nonce"])), fields

@@ -253,6 +253,11 @@ DOCUMENTS: dict[str, Lie] = {
     "a score that was never registered": Lie(
         lambda story: story.drop([score(story, "A")]),
         words="(it has no score on the present tasks; registered on",
+    "a commitment in another time zone": Lie(
+        _entry(lambda entry: entry.update(made_at="2023-09-15T13:00:00+01:00")),
+        "commitment",
+        "made_at: Value error, not a time in UTC",
+    ),
         receipt="Every phase has been revealed, but your score is in none of them.",
     ),
     "entries lost with a backup": Lie(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -23,8 +23,8 @@ from scoring.errors import OrganizerError
 
 def _moment(value: object) -> datetime:
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise ValueError("not a time with a time zone")
+    if not isinstance(moment, datetime) or moment.utcoffset() != timedelta():  # reports show no time zone
+        raise ValueError("not a time in UTC")
     return moment
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -362,6 +363,22 @@ def a_file(clone: Git, path: str) -> None:
     """Add a file."""
     name = clone.git("hash-object", "-w", "README.md")
     clone.git("update-index", "--add", "--cacheinfo", f"100755,{name},{path}")
+
+
+def test_a_file_twice_is_named(clone: Git) -> None:
+    """A tree that git itself would not make can have two files with one name, of which visitors see the other one."""
+    listed = ["git", "-C", str(clone.folder), "cat-file", "tree", "HEAD^{tree}"]
+    tree = subprocess.run(listed, check=True, capture_output=True).stdout
+    place = clone.folder.parent / "tree"
+    other = b"100644 index.html\0" + bytes.fromhex(clone.git("hash-object", "-w", "README.md"))
+    place.write_bytes(tree.replace(b"100644 index.html\0", other + b"100644 index.html\0"))
+    name = clone.git("hash-object", "-t", "tree", "-w", "--literally", str(place))
+    clone.git("reset", "-q", "--soft", clone.git("commit-tree", name, "-p", "HEAD", "-m", "mine"))
+    sign_head(clone.folder, clone.signer)
+    with clone.checked() as repository:
+        assert "may change what visitors see: index.html." in " ".join(
+            verdict.sentence for verdict in verdicts(repository)
+        )
 
 
 @pytest.mark.parametrize("kind", [a_file, a_link, a_submodule])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -351,4 +352,6 @@ def _files(repository: Repository, commit: str) -> tuple[CommitFiles, tuple[str,
                 hint="Ask the organizers to remove this file from the branch, and run the command again.",
                 code="verify.too_large",
             )
-    return CommitFiles(repository, own), tuple(path for path in repository.paths(commit) if path not in own)
+    entries = Counter(repository.paths(commit))  # a tree that git did not make may have two with one name
+    foreign = tuple(path for path, number in entries.items() if path not in own or number > 1)
+    return CommitFiles(repository, own), foreign

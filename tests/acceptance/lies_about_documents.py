@@ -157,14 +157,24 @@ def _other_versions(story: Story) -> None:
     _rename_versions(story, other)
 
 
+def _once_more(**keys: Any) -> Tell:
+    """Commit to the same again after the scores, with other values of some keys."""
+
+    def tell(story: Story) -> None:
+        entry = copy.deepcopy(story.entries[-1])
+        after = max(event.at for event in story.of(events.SCORE)) + timedelta(minutes=1)
+        entry |= {"sequence": len(story.entries) + 1, "made_at": after.isoformat(timespec="seconds"), **keys}
+        story.entries.append(entry)
+        for reveal in story.reveals.values():
+            (*_, manifest) = reveal["manifests"].values()
+            reveal["manifests"][str(entry["sequence"])] = copy.deepcopy(manifest)
+        story.sign_entries()
+
+    return tell
+
+
 def _epochs_in_a_last_commitment(story: Story) -> None:
-    entry = copy.deepcopy(story.entries[-1])
-    after = max(event.at for event in story.of(events.SCORE)) + timedelta(minutes=1)
-    entry |= {"sequence": len(story.entries) + 1, "made_at": after.isoformat(timespec="seconds")}
-    story.entries.append(entry)
-    for reveal in story.reveals.values():
-        (*_, manifest) = reveal["manifests"].values()
-        reveal["manifests"][str(entry["sequence"])] = copy.deepcopy(manifest)
+    _once_more()(story)
     story.recommit(lambda _, announced: announced["recipe"].update(epochs=30), first=len(story.entries) - 1)
 
 
@@ -225,6 +235,14 @@ DOCUMENTS: dict[str, Lie] = {
         "dev: fixed",
         "the protocol of commitment 2 were never registered as a decision",
     ),
+    **{
+        f"a last commitment with another {name}": Lie(
+            _once_more(**{name: value}),
+            "commitment",
+            "commitment 2 states something that only the first one may",
+        )
+        for name, value in (("access", "Nobody"), ("receipts_every", 60.0), ("drawn", {"ghost": "ab" * 48}))
+    },
     "no rule for published files": Lie(
         _entry(lambda entry: entry.pop("publish_files")),
         "commitment",
@@ -234,6 +252,11 @@ DOCUMENTS: dict[str, Lie] = {
         _entry(lambda entry: entry["phases"]["dev"]["recipe"].pop("epochs")),
         "commitment",
         "commitment.json, entry 1: phases.dev.recipe.epochs: is missing",
+    ),
+    "a commitment in another time zone": Lie(
+        _entry(lambda entry: entry.update(made_at="2023-09-15T13:00:00+01:00")),
+        "commitment",
+        "made_at: Value error, not a time in UTC",
     ),
     "a commitment from the future": Lie(
         _entry(lambda entry: entry.update(made_at="2999-01-01T00:00:00+00:00")),
@@ -253,17 +276,15 @@ DOCUMENTS: dict[str, Lie] = {
     "a score that was never registered": Lie(
         lambda story: story.drop([score(story, "A")]),
         words="(it has no score on the present tasks; registered on",
-    "a commitment in another time zone": Lie(
-        _entry(lambda entry: entry.update(made_at="2023-09-15T13:00:00+01:00")),
-        "commitment",
-        "made_at: Value error, not a time in UTC",
-    ),
         receipt="Every phase has been revealed, but your score is in none of them.",
     ),
     "entries lost with a backup": Lie(
         lambda story: _restored(story, later=0), words="the keys were lost when the state was restored"
     ),
     "one line for a whole day": Lie(_one_line, words="hours later than announced"),
+    "other labels next to their hashes": Lie(
+        _reveal_with(labels="hashes"), words="these files are not the worker's: reveal/dev/labels/"
+    ),
     "half a reveal": Lie(
         lambda story: setattr(story, "revealed", ("dev",)),
         words="Not revealed: tasks, splits, scores and ranks cannot be checked.",
@@ -279,6 +300,3 @@ DOCUMENTS: dict[str, Lie] = {
     "chosen splits": Lie(lambda _: None, words="the organizers could have tried many and chosen some"),
     "earlier boards": Lie(lambda _: None, words="tie groups and intervals of all boards but the last"),
 }
-    "other labels next to their hashes": Lie(
-        _reveal_with(labels="hashes"), words="these files are not the worker's: reveal/dev/labels/"
-    ),

@@ -40,6 +40,11 @@ def sequence(repository: PublicRepository, now: datetime) -> Verdict:
             entry.commitment == manifests.commitment_of(body),
             f"commitment {entry.sequence} does not have the hash of its content",
         )
+        require(
+            (entry.access, entry.receipts_every) == (entries[0].access, entries[0].receipts_every)
+            and {*entry.draws, *entry.drawn} <= entry.phases.keys(),
+            f"commitment {entry.sequence} states something that only the first one may, or a value for a phase that it lacks",
+        )
     require(times[-1] <= now + A_DAY, f"commitment {len(entries)} is dated in the future")
     reasons = "; ".join(entry.reason for entry in entries[1:])
     changed = f"They renewed it {count_of(len(entries) - 1, 'time')}: {reasons}"

@@ -66,8 +66,8 @@ def private(phase: RevealedPhase) -> Verdict:
     if not number:
         return consistent("every registered entry was opened")
     return believed(
-        f"{count_of(number, 'entry was', 'entries were')} opened only in part (private, refused, or a trial by the organizers): whose they"
-        " are and what they scored is taken on trust. With a receipt, participants can check their own"
+        f"{count_of(number, 'entry was', 'entries were')} opened only in part (private, refused, not answered, or a trial by the"
+        " organizers): whose they are and what they scored is taken on trust. With a receipt, participants can check their own"
     )
 
 

@@ -93,7 +93,8 @@ ALWAYS = (
 )
 """What cannot be proved in any challenge; docs/fairness.md has the same sentences."""
 TRUST = {
-    "private": "Whose the entries are that were opened only in part (private, refused, or trials of the organizers), and what they scored.",
+    "private": "Whose the entries are that were opened only in part (private, refused, not answered, or trials of the"
+    " organizers), and what they scored.",
     "recomputed": "The scores of files that are not published.",
 }
 """What cannot be proved in most challenges, by the check that says so, also in the words of docs/fairness.md."""

@@ -146,6 +146,7 @@ _HINTS = (
     (_CREDENTIALS, "Let git sign in without asking, for example with a credential helper or an ssh key."),
     (f"{_NOT_FOUND}|nothing was pushed", "Check the address. Servers hide private repositories from other accounts."),
     ("not allowed", "Use an address with https://, ssh:// or git://, or a folder."),
+    ("promisor", "Name the repository that it was cloned from: this clone lacks files, so git cannot copy it."),
     ("shallow", "Name the repository that it was cloned from, or complete the clone: git fetch --unshallow."),
     ("resolve|connect|timed out|took longer|network|hung up|early eof|too slow|returned error: [45]",
      "Check the network, and the proxy that git uses. Try again later."),

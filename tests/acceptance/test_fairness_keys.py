@@ -187,6 +187,14 @@ def test_a_copy_of_any_kind_is_consistent(fair: Fair, tmp_path: Path, name: str)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
+def test_a_copy_without_its_files_is_refused(fair: Fair, tmp_path: Path) -> None:
+    """Git itself cannot clone it; the message says which repository can be checked."""
+    board = copy_of(fair.board, tmp_path / "board", "--bare", "--config", "uploadpack.allowFilter=true")
+    copy = copy_of(board.resolve(), tmp_path / "copy", "--no-local", "--filter=blob:none", "--bare")
+    done = verify(fair, copy)
+    assert (done.returncode, "Name the repository that it was cloned from" in done.stderr) == (2, True)
+
+
 def test_a_branch_of_files_that_somebody_deleted_is_no_lie(fair: Fair, tmp_path: Path) -> None:
     """The contents are not published now, also in a copy of one branch only."""
     board = copy_of(fair.board, tmp_path / "board", "--bare")

@@ -25,6 +25,7 @@ LABELS = {
 }
 FILE_PLACE = re.compile(r"(?:/challenge_(\d+)/phase_(\d+))?/submission_(\d+)/")
 """Where a file's address names challenge, phase and submission; older addresses name only the last."""
+ELSEWHERE = "another challenge's"  # in place of a phase's number
 CODE = "facts.changed"
 GIVEN_UP = "submission.given_up"
 TIMED_OUT = "submission.timed_out"

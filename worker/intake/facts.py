@@ -7,7 +7,7 @@ deleted. Its team, and anybody with a challenge of their own, can write every st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from scoring.printable import count_of, name_some
@@ -35,9 +35,9 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
     if row is not None and not uploads.take_message(tx, row):
         return
     if row is None:
-        tx.add(message.submission_pk, now=now, message_phase=message.phase_pk)
+        tx.add(message.submission_pk, now=now, message_phase=message.sent_to)
     elif row.message_phase is None:
-        tx.note(row.pk, message_phase=message.phase_pk)
+        tx.note(row.pk, message_phase=message.sent_to)
     if row is not None and row.state in (State.FAILED, State.CANCELLED):
         tx.note(row.pk, read_at=None)
     tx.enqueue(OutboxKind.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
@@ -83,13 +83,27 @@ def take_facts(
     changes.tell(tx, facts.pk, now=now)
 
 
-def follow_absence(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
-    """Follow that EvalAI does not have a submission any more: it is scored no further, and one that was answered stays."""
-    if row.evalai_shows is not None:
-        tx.note(row.pk, evalai_shows=row.showing(deleted=True))
-    if row.state in ACTIVE and row.posted is None:
+def follow_absence(tx: Transaction, row: SubmissionRow, *, elsewhere: bool, now: datetime) -> None:
+    """Follow that EvalAI does not show a submission: it is scored no further, unless somebody has moved it to another challenge.
+
+    One that EvalAI has never shown is another challenge's: participants can send a message about any submission.
+    """
+    known = row.evalai_shows is not None
+    if known:
+        shows = row.showing(phase=changes.ELSEWHERE) if elsewhere else row.showing(deleted=True)
+        tx.note(row.pk, evalai_shows=shows)
+    if row.state in ACTIVE and row.posted is None and not (known and elsewhere):
         cancel(tx, row, now=now)
     changes.tell(tx, row.pk, now=now)
+
+
+def read_unlisted(tx: Transaction, listed: Collection[int], *, since: datetime) -> None:
+    """Have submissions read again that a listing of the whole challenge, begun since then, lacks without a known reason."""
+    for row in tx.submissions(ACTIVE | ANSWERED):
+        if row.pk not in listed and row.read_at is not None and row.read_at < since:
+            shown = row.at_evalai
+            if not shown.get("deleted") and shown.get("phase") != changes.ELSEWHERE:
+                tx.note(row.pk, read_at=None)
 
 
 def record_first_sight(

@@ -7,24 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.context import Context
 from worker.challenge.timetable import Job
-from worker.evalai import Client, Submission
+from worker.evalai import Client, NotFound, NotPermitted, Submission
 from worker.fetching import uploads
 from worker.intake import facts, waiting
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
-from worker.intake.session import RemoteChallenge, Session, phase_faults, read_remote
+from worker.intake.session import OVERLAP, RemoteChallenge, Session, phase_faults, read_remote
 from worker.state import ACTIVE, OutboxKind, SubmissionRow, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, because anybody may edit them
-OVERLAP = timedelta(minutes=1)  # EvalAI may store two submissions in another order than that of their times
 PHASES_LACKING = "evalai.phases_lacking"  # the key of an alert
 PORTION = 200  # listed submissions to compare with the database at a time
 
@@ -140,11 +139,13 @@ class ReadSubmission(Call[Submission]):
         tx.resolve_alert(f"read:{result.pk}")
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Delay the submission and its answer; a submission that EvalAI no longer has is cancelled."""
-        if error.code == "evalai.not_found":
-            tx.note(self.pk, read_at=self.began_at)
-            if (row := tx.get(self.pk)) is not None:
-                facts.follow_absence(tx, row, now=now)
+        """Delay the submission and its answer, unless EvalAI does not have it any more, or somebody has moved it to another challenge."""
+        row, elsewhere = tx.get(self.pk), isinstance(error, NotPermitted)
+        # what EvalAI itself has announced, and has not shown yet, is waited for
+        awaited = row is not None and row.evalai_shows is None and row.message_phase is not None
+        if row is not None and (isinstance(error, NotFound) or (elsewhere and not awaited)):
+            tx.note(self.pk, read_at=self.began_at, tries=0)
+            facts.follow_absence(tx, row, elsewhere=elsewhere, now=now)
             return
         defer(self._context, tx, self.pk, error, now)
         for pending in tx.pending(OutboxKind.POST, self.pk):
@@ -214,6 +215,7 @@ class Reconcile(ListSubmissions):
         """Process what has changed, and report what only the whole listing shows."""
         super().outcome(tx, result, now)
         tx.set_fact("reconciled_at", now.isoformat())
+        facts.read_unlisted(tx, {read.pk for read in result}, since=self.began_at)
         facts.tell_of_earlier(tx, now=now)
         uploads.tell_of_old(tx, now=now)
         waiting.tell(tx, self._context.configuration, now=now)

@@ -13,6 +13,7 @@ from worker.state import SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
 BATCH_WINDOW = timedelta(seconds=5)
+OVERLAP = timedelta(minutes=1)  # EvalAI may store two submissions in another order than that of their times
 CLOCKS_AGREE = timedelta(minutes=2)  # if they differ by less
 
 

@@ -124,17 +124,26 @@ def add(
     return submission
 
 
-def send(world: World, submission: SandboxSubmission, keys: type[int | str] = int, **flags: bool) -> None:
+def send(
+    world: World,
+    submission: SandboxSubmission,
+    keys: type[int | str] = int,
+    *,
+    phase: SandboxPhase | None = None,
+    **flags: bool,
+) -> None:
     """Put a message about a submission into the queue.
 
     Args:
         world: The sandbox's state.
         submission: The submission.
         keys: The type of the challenge's and the phase's primary keys.
+        phase: The phase that it names; None for the submission's.
         flags: What else is in the message.
     """
-    challenge = world.challenge_of(submission)
-    pks = {"challenge_pk": keys(challenge.pk), "phase_pk": keys(submission["challenge_phase"])}
+    phase = phase or world.phases[submission["challenge_phase"]]
+    challenge = phase.challenge
+    pks = {"challenge_pk": keys(challenge.pk), "phase_pk": keys(phase.pk)}
     challenge.queue.send({**pks, "submission_pk": submission["id"], **flags})
     world.effect("message_sent", submission["id"])
 

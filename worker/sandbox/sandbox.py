@@ -255,9 +255,10 @@ class Sandbox:
         lifecycle.send(self.world, self.world.submissions[pk], is_static_dataset_code_upload_submission=False)
 
     @_locked
-    def send_again(self, pk: int) -> None:
-        """Put another message about a submission into the queue, as its team may in any state."""
-        lifecycle.send(self.world, self.world.submissions[pk])
+    def send_again(self, pk: int, *, phase: str | None = None) -> None:
+        """Put another message about a submission into the queue, as any participant may in any state, and with any phase."""
+        named = None if phase is None else self.world.phase(phase)
+        lifecycle.send(self.world, self.world.submissions[pk], phase=named)
 
     @_locked
     def edit(self, pk: int, **changes: Any) -> None:

@@ -186,6 +186,32 @@ def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
     assert worker.alerts() == set()
 
 
+def test_a_participants_message_decides_no_phase(harness: Harness, worker: StepWorker) -> None:
+    """A participant can send one about any submission, and names the phase in it; only what EvalAI itself writes counts."""
+    worker.drive()
+    upload = harness.evalai.begin_upload("A", "dev")
+    harness.evalai.send_again(upload, phase="eval")
+    worker.drive(lambda: upload in worker.states())
+    harness.evalai.finish_upload(upload, embeddings(1))
+    worker.finish(upload)
+    assert worker.row(upload).phase == "dev"
+
+
+def test_a_message_about_another_challenges_submission_asks_for_nothing(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """It costs a reading; only if the submission is moved into this challenge, it is told."""
+    worker.drive()
+    harness.evalai.add_team("Else", elsewhere=True)
+    pk = harness.submit("Else", embeddings(1), phase="elsewhere")
+    harness.evalai.send_again(pk, phase="dev")
+    worker.drive(lambda: worker.states().get(pk) == "cancelled")
+    assert worker.alerts() == set()
+    harness.evalai.edit(pk, phase="dev")
+    worker.drive()
+    assert (worker.state(pk), worker.alerts()) == (State.CANCELLED, {"facts.other_challenge"})
+
+
 def test_messages_that_ask_for_nothing(harness: Harness, worker: StepWorker) -> None:
     """What an earlier worker finished is not scored, what EvalAI does not have is given up, and another challenge's message stays."""
     body = {"challenge_pk": "7", "phase_pk": str(harness.evalai.phase_pk("dev"))}

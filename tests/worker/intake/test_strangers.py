@@ -69,7 +69,7 @@ def writes(harness: Harness, rival: int) -> list[dict[str, Any]]:
         *((flag, value) for flag in FLAGS for value in (True, False)),
         *((moment, "2020-01-01T00:00:00Z") for moment in MOMENTS),
         *(("created_by", user) for user in (other["created_by"], host)),
-        ("challenge_phase", harness.evalai.phase_pk("eval")),
+        *(("challenge_phase", harness.evalai.phase_pk(name)) for name in ("elsewhere", "eval")),
         ("method_name", BASELINE),
         *((link, "https://forged.example") for link in ("project_url", "publication_url")),
     ]
@@ -153,6 +153,20 @@ def test_what_anybody_writes_before_the_answer_changes_nothing(
         (team, False) for team in ("Rival", "Written", "Late")
     }
     assert [len(harness.posts(each)) for each in (rival, late, pk)] == [1, 1, 1]
+
+
+def test_a_submission_that_a_stranger_moves_to_another_challenge_is_answered(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """EvalAI then hides it from the hosts of this challenge; the alert ends when it is moved back."""
+    pk = harness.submit("Rival", embeddings(1, noise=1.0))
+    worker.drive(lambda: worker.states().get(pk) == State.FETCHED)
+    write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("elsewhere")})
+    worker.finish(pk)
+    assert 'phase (number) 11 became "another challenge\'s"' in worker.alert("facts.changed")
+    write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("dev")})
+    worker.drive()
+    assert (set(harness.teams()), worker.alerts()) == ({"Rival"}, set())
 
 
 @pytest.mark.parametrize("user", ["member", "otherhost"])

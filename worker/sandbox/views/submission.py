@@ -144,9 +144,10 @@ def rerun(pk: int) -> dict[str, Any]:
 
 @views.post("/api/jobs/phases/<int:phase>/send_submission_message/<int:pk>/")
 def send_again(phase: int, pk: int) -> dict[str, Any]:
-    """Put another message about a submission into the queue, whatever its state."""
-    _entrant(phase_with(phase))
-    lifecycle.send(world, submission_with(pk))
+    """Put another message about a submission into the queue, whatever its state, its phase and its team."""
+    named, *_ = _entrant(phase_with(phase))
+    submission_with(pk)
+    lifecycle.send(world, world.submissions[pk], phase=named)
     return {}
 
 

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from scoring.errors import OrganizerError
 from worker.intake.changes import FILE_PLACE
-from worker.state import SubmissionRow, Transaction
+from worker.state import UNSCORED, SubmissionRow, Transaction
 
 NUMBER_USED, OTHER_CHALLENGE = "facts.number_used", "facts.other_challenge"
+NOT_A_MEMBER = "facts.author_not_in_team"
 
 
 def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None:
@@ -28,29 +29,32 @@ def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None
             hint="Add the phase under `phases` and reload the worker. Until then, the submission waits.",
             code="facts.phase_unconfigured",
         )
-    if row.posted is None and row.by_member is False and not row.insisted:
+    if row.excluded is not None or row.insisted:
+        return None
+    if row.state in UNSCORED and row.by_member is False:
         return not_a_member(row)
-    if row.hold == NUMBER_USED and row.excluded is None and not row.insisted:
-        return number_used(row, row.hold_reason or "")
-    return None
+    return number_used(row, row.hold_reason or "") if row.hold == NUMBER_USED else None
 
 
 def not_a_member(row: SubmissionRow) -> OrganizerError:
     """Return the contradiction that the author of a submission does not belong to the team for which it was sent."""
-    return OrganizerError(
-        f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team.",
-        hint=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, cancel it at EvalAI.",
-        code="facts.author_not_in_team",
+    sentence = (
+        f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team."
     )
+    return _ask(row, sentence, NOT_A_MEMBER)
 
 
 def number_used(row: SubmissionRow, sentence: str) -> OrganizerError:
     """Return the contradiction that a submission has a number that its team had used, in a sentence that names both teams."""
+    return _ask(row, sentence, NUMBER_USED)
+
+
+def _ask(row: SubmissionRow, sentence: str, code: str) -> OrganizerError:
     return OrganizerError(
         sentence,
         hint=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, run `neuco-worker"
         f" challenge disqualify {row.pk}` with the reason.",
-        code=NUMBER_USED,
+        code=code,
     )
 
 

@@ -2,15 +2,16 @@
 
 Whether a submission is the organizers' own is decided once, by a list of the hosts that was read after it was sent, and stays so when
 somebody leaves or joins the hosts. EvalAI gives a submission's author by number, but hosts and the members of teams by name. Only the
-listing of a phase, which gives authors by name, connects the two. So each submission is looked up there once, many new ones together. A
-failed reading delays nothing: until it succeeds, a submission is a participant's, and an author counts as a member of the team.
+listing of a phase, which gives authors by name, connects the two. So each submission is looked up there once, many new ones together, while
+EvalAI shows it as it was first seen: somebody may have changed it meanwhile. A lookup delays nothing: until one succeeds, a submission is
+a participant's, and an author counts as a member of the team.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
@@ -20,7 +21,7 @@ from worker.challenge.timetable import Job
 from worker.evalai import Author, Client, Throttled, TokenRefused
 from worker.intake import holds, senders
 from worker.intake.calls import Call, CallRunner
-from worker.intake.session import BATCH_WINDOW, Session
+from worker.intake.session import BATCH_WINDOW, OVERLAP, Session
 from worker.runtime import Result
 from worker.state import ALERT_AFTER_TRIES, COUNTED, UNSCORED, State, SubmissionRow, Transaction
 
@@ -29,9 +30,10 @@ KNOWN_HOSTS = "hosts"  # the fact with their names, and when these were read
 AUTHORS = "authors"  # the fact with the names of all authors by number
 PAGES = "author_pages"  # the fact with the next page of each phase's listing that is being read
 CHANGED = "evalai.hosts_changed"
+UNLISTED_FOR = timedelta(minutes=10)  # until a submission that no page showed is looked up again
 NOT_A_MEMBER = "its author was not a member of the team"
 TAKEN_OFF = (
-    "It was answered before this could be checked, and was taken off the board. If the team did send it, put it back with"
+    "It was scored before this could be checked, and was taken off the board. If the team did send it, put it back with"
     " `neuco-worker challenge disqualify --undo`."
 )
 
@@ -49,6 +51,7 @@ class Hosts:
         self.context = context
         self._session = session
         self.runner = runner
+        self.unlisted: dict[int, datetime] = {}  # submissions that no page showed, and when
 
     def next_call(
         self, tx: Transaction, now: datetime, *, urgent: bool = False, chosen: SubmissionRow | None = None
@@ -65,7 +68,7 @@ class Hosts:
         remote = self._session.remote
         if remote is None or remote.host_team_pk is None:
             return None
-        unknown = tx.authors_unknown()
+        unknown = [row for row in _undecided(tx) if self._may_be_listed(row, now)]
         if urgent:
             first = {
                 row.pk for row in unknown if row.state is State.SCORED or (chosen and row.pk == chosen.pk)
@@ -88,7 +91,22 @@ class Hosts:
         page, newest = _place(tx, wanted[0].phase_pk)
         if any(row.pk > newest for row in wanted):
             page = 1
-        return None if urgent and page > 1 else FindAuthors(self, wanted, page=page)
+        return None if urgent and page > 1 else FindAuthors(self, wanted, names, page=page)
+
+    def _may_be_listed(self, row: SubmissionRow, now: datetime) -> bool:
+        looked_up = self.unlisted.get(row.pk)
+        return looked_up is None or not looked_up <= now < looked_up + UNLISTED_FOR
+
+
+def _undecided(tx: Transaction) -> list[SubmissionRow]:
+    """Return the submissions whose author is unknown, and that EvalAI shows as they were first seen."""
+    return [row for row in tx.authors_unknown() if _is_as_sent(row)]
+
+
+def _is_as_sent(row: SubmissionRow) -> bool:
+    shown = row.at_evalai
+    first = {"team": row.team_key, "phase": row.phase_pk, "author": row.created_by, "deleted": False}
+    return all(shown.get(name) == value for name, value in first.items())
 
 
 def _place(tx: Transaction, phase_pk: int | None) -> tuple[int, int]:
@@ -146,7 +164,7 @@ class ReadHosts(HostsCall[frozenset[str]]):
         tx.set_fact(KNOWN_HOSTS, json.dumps({"names": sorted(result), "read_at": self.began_at.isoformat()}))
         if result != before:
             _tell_of_change(tx, joined=result - before, left=before - result, now=now)
-        _decide(tx, tx.authors_unknown())
+        _decide(tx, _undecided(tx))
 
     def recorded(self, result: frozenset[str], now: datetime) -> None:
         """Note when they were read."""
@@ -180,37 +198,56 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
     Args:
         hosts: What is known of the hosts.
         wanted: Submissions of the authors, all to one phase.
+        names: The names of authors that are known, by number.
         page: The page.
     """
 
     name = "authors"
 
-    def __init__(self, hosts: Hosts, wanted: Sequence[SubmissionRow], *, page: int) -> None:
+    def __init__(
+        self, hosts: Hosts, wanted: Sequence[SubmissionRow], names: Mapping[str, str], *, page: int
+    ) -> None:
         super().__init__(hosts)
+        self._names = names
         self._phase_pk = wanted[0].phase_pk or 0
         self._wanted = {row.pk: row for row in wanted}
         self._page = page
 
     def perform(self, resource: Client) -> dict[int, Author]:
-        """Read the page; return submission to author, for all that are listed."""
-        # Not by team: a submission that names another team by now would be missing, and so be believed.
-        return resource.authors(self._phase_pk, page=self._page)
+        """Read the page; return submission to author, for all that are listed with the author who was first seen.
+
+        A name that is new for a number counts only if EvalAI still shows the same number after the page was read.
+        """
+        listed = resource.authors(self._phase_pk, page=self._page)
+        found = [row for pk, row in self._wanted.items() if pk in listed]
+        new = [row for row in found if str(row.created_by) not in self._names]
+        times = [row.submitted_at for row in new if row.submitted_at is not None]
+        after = resource.submissions(submitted_after=min(times) - OVERLAP) if times else []
+        authors = {read.pk: read.created_by for read in after}
+        for row in found:
+            name = self._names.get(str(row.created_by))
+            if name != listed[row.pk].user if name else authors.get(row.pk) != row.created_by:
+                del listed[row.pk]
+        return listed
 
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
-        """Record which submissions are the hosts', and whose authors belong to their teams; one that EvalAI does not list is believed."""
+        """Record which submissions are the hosts', and whose authors belong to their teams; what is not listed is read again."""
         self._turn_page(tx, result)
         users = {row.created_by: result[pk].user for pk, row in self._wanted.items() if pk in result}
         _keep_names(tx, users)
-        _decide(tx, tx.authors_unknown())
+        _decide(tx, _undecided(tx))
         for pk, row in self._wanted.items():
             if pk in result:
                 _compare_team(tx, row, result[pk], now=now)
                 if row.by_member is None and (fresh := tx.get(pk)) is not None and fresh.by_member:
                     senders.check(tx, fresh, result, now=now)
             elif not result:
-                fresh = tx.get(pk)
-                decided = fresh is not None and fresh.by_host is True
-                tx.note(pk, by_host=decided, by_member=True)
+                tx.note(pk, read_at=None)
+
+    def recorded(self, result: dict[int, Author], now: datetime) -> None:
+        """Note what no page showed."""
+        if not result:
+            self._hosts.unlisted |= dict.fromkeys(self._wanted, now)
 
     def _turn_page(self, tx: Transaction, result: dict[int, Author]) -> None:
         """Record which page comes next: the second if a new submission is not on the first; none if all were found, or after the last."""
@@ -228,20 +265,17 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
 
 
 def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: datetime) -> None:
-    """Record whether a submission's author belongs to its team: if not, it is put on hold, or taken off the board once it was answered.
-
-    If EvalAI lists it under another team by now, nothing follows from that team's members: it is believed, and the change is told.
-    """
+    """Record whether a submission's author belongs to its team: if not, it is put on hold, or taken off the board once it was scored."""
     if author.team != row.team:
-        moved = row.at_evalai.get("team") != row.team_key
-        tx.note(row.pk, **{"by_member": True} if moved else {"read_at": None})  # it may only have a new name
+        tx.note(row.pk, read_at=None)  # it was moved, or its team has a new name
         return
     tx.note(row.pk, by_member=author.is_member)
     fresh = tx.get(row.pk)
     if author.is_member or fresh is None:
         return
+    tx.note(row.pk, by_host=False)  # somebody has written a host's number there
     error = holds.not_a_member(fresh)
-    if fresh.posted is None:
+    if fresh.state in UNSCORED:
         holds.hold(tx, fresh, error, now=now)
     elif fresh.excluded is None and not fresh.insisted:
         tx.note(row.pk, excluded=NOT_A_MEMBER)

@@ -11,7 +11,7 @@ from datetime import datetime
 from scoring.printable import name_some, printable
 from worker.evalai import Author, Numbered, contradiction, could_be_of
 from worker.intake import holds
-from worker.state import ACTIVE, COUNTED, SubmissionRow, Transaction
+from worker.state import ACTIVE, COUNTED, UNSCORED, SubmissionRow, Transaction
 
 UNUSUAL = "facts.sender_unusual"
 
@@ -36,7 +36,7 @@ def check(tx: Transaction, row: SubmissionRow, listed: Mapping[int, Author], *, 
         doubts.append("its author has not sent anything for this team before")
     if new is not None and f"/submission_{row.pk}/" in (row.input_file or ""):  # else it is a re-run
         used, origins = contradiction(new, others), could_be_of(new, others)
-        if used is not None and row.posted is None and (origins or new.number == 1):
+        if used is not None and row.state in UNSCORED and (origins or new.number == 1):
             teams = {other.team_key: other.team for other in rows.values() if other.team_key in origins}
             holds.hold(tx, row, holds.number_used(row, _sentence(row, new, used, teams.values())), now=now)
             return

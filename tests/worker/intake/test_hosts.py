@@ -168,6 +168,29 @@ def test_who_sent_a_submission_is_decided_once(harness: Harness, worker: StepWor
     assert (late in {row["submission"] for row in harness.boards()}, worker.alerts()) == (True, set())
 
 
+@pytest.mark.parametrize("seen_first", [False, True])
+def test_nobody_becomes_a_host_by_what_is_written_into_a_submission(
+    harness: Harness, worker: StepWorker, seen_first: bool
+) -> None:
+    """A host's number in place of its author's, before or after the first sight, takes no team off the board."""
+    worker.drive()
+    pk = harness.submit("A", embeddings(0), method_name=BASELINE)
+    author = harness.evalai.submission(pk)["created_by"]
+    if seen_first:
+        worker.drive(lambda: pk in worker.states() and worker.row(pk).created_by is not None)
+    harness.evalai.edit(pk, created_by=harness.evalai.world.user("host").pk)
+    worker.wait(20)
+    harness.evalai.edit(pk, created_by=author)
+    worker.wait(20)
+    if not seen_first:
+        assert f"`neuco-worker challenge retry {pk}`" in worker.alert("facts.author_not_in_team")
+        harness.decide("challenge", "retry", str(pk))
+    worker.drive()
+    late = harness.submit("A", embeddings(1))
+    worker.finish(pk, late)
+    assert rows(harness) == {"A": 1}
+
+
 def test_a_host_who_leaves_while_authors_cannot_be_looked_up_stays_one(harness: Harness) -> None:
     """What is decided is not decided again, even if nothing else is known of the submission yet."""
     with harness.worker() as worker:

@@ -69,21 +69,55 @@ def test_a_submission_that_changes_its_team_before_the_answer_is_its_first_teams
     assert (harness.status(pk), shown(harness)["Other"][1]) == ("finished", other)
 
 
-def test_a_submission_for_a_team_of_others_waits(harness: Harness, worker: StepWorker) -> None:
-    """Its author is not a member of the team; once the author is one, it continues."""
+@pytest.mark.parametrize("ends_with", ["retry", "disqualify"])
+def test_a_submission_for_a_team_of_others_waits(
+    harness: Harness, worker: StepWorker, ends_with: str
+) -> None:
+    """Its author is not a member of the team; either command ends the wait."""
     rival = harness.submit("Rival", embeddings(0))
     worker.drive()
     forged = harness.submit("A", embeddings(2, noise=3.0))
-    (_, author), team = numbers(harness, forged), numbers(harness, rival)[0]
+    team = numbers(harness, rival)[0]
     harness.evalai.edit(forged, participant_team=team)
     worker.wait(60)
     assert worker.alerts() == {"facts.author_not_in_team"}
     assert (harness.posts(forged), shown(harness)["Rival"][1]) == ([], rival)
-    harness.evalai.world.teams[team].members.append(author)
     with open_session(harness.path) as session:
-        retry(session, forged)
+        if ends_with == "retry":
+            retry(session, forged)
+        else:
+            disqualify(session, forged, "Rival did not send it")
     worker.finish(forged)
     assert worker.alerts() == set()
+    assert shown(harness)["Rival"][1] == (forged if ends_with == "retry" else rival)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "shown_again"),
+    [
+        ({"ignore_submission": True}, {"ignore_submission": False}),
+        ({"phase": "eval"}, {"phase": "dev"}),
+        ({"participant_team": None}, {}),
+    ],
+    ids=["deleted", "phase", "team"],
+)
+def test_a_submission_that_hides_from_the_lookup_is_looked_up_later(
+    harness: Harness, worker: StepWorker, hidden: dict[str, object], shown_again: dict[str, object]
+) -> None:
+    """Who writes into it cannot have it believed: it waits, or is taken off, once EvalAI shows it as at first."""
+    rival = harness.submit("Rival", embeddings(0))
+    worker.drive()
+    forged = harness.submit("A", embeddings(2, noise=3.0))
+    own, team = numbers(harness, forged)[0], numbers(harness, rival)[0]
+    harness.evalai.edit(forged, participant_team=team)
+    worker.drive(lambda: forged in worker.states() and worker.row(forged).evalai_shows is not None)
+    harness.evalai.edit(forged, **{name: value or own for name, value in hidden.items()})
+    worker.wait(60)
+    harness.evalai.edit(forged, **{"participant_team": team, **shown_again})
+    worker.clock.advance(700)
+    worker.drive(lambda: "facts.author_not_in_team" in worker.alerts())
+    worker.drive()
+    assert shown(harness)["Rival"][1] == rival
 
 
 def test_a_stranger_found_after_the_answer_is_taken_off(harness: Harness, worker: StepWorker) -> None:

@@ -102,6 +102,9 @@ def _standings(line: HistoryLine, earlier: Sequence[Standing]) -> Iterator[Stand
     columns, own = zip(line.order, line.rank, line.rank_by_mean, line.move, strict=True), set(line.own)
     for position, (number, rank, rank_by_mean, move) in enumerate(columns, 1):
         row = shown[number]
+        numbered = row.eligible and not row.baseline
+        if {rank is None, rank_by_mean is None} != {not numbered} or number in own - before.keys():
+            raise ValueError("a line of the history has ranks or moves that its board does not")
         moved = MoveKind.OWN if number in own else MoveKind.PASSIVE if move else MoveKind.NONE
         yield Standing(
             rank=rank or position,

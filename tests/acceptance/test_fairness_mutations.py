@@ -327,6 +327,17 @@ def test_a_line_that_shows_no_board_is_found_before_the_reveal(fair: Fair, name:
     assert [sentence for sentence in found if sentence.startswith(f"{HISTORY}, line {len(lines)}: ")]
 
 
+@pytest.mark.parametrize("other", [{"rank": [None]}, {"rank_by_mean": [None]}, {"own": [1]}])
+def test_a_line_with_other_ranks_than_its_board_is_found_before_the_reveal(
+    fair: Fair, other: dict[str, Any]
+) -> None:
+    """Only a row that does not compete has no rank, and only a row of the board before can have moved."""
+    public = read_folder(fair.public)
+    *earlier, text = public.files[HISTORY].splitlines()
+    lines = [*earlier, canonical({**json.loads(text), **other})]
+    assert lies(with_file(public, HISTORY, b"\n".join(lines) + b"\n")) == {"page"}
+
+
 def test_boards_of_a_phase_that_nobody_committed_to_are_found(fair: Fair) -> None:
     """The page shows only phases that were committed to, so nothing else would compare these lines."""
     public = read_folder(fair.public)

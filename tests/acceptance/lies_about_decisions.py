@@ -91,6 +91,12 @@ def _swap_names_at_the_end(story: Story) -> None:
             decide(story, events.SUBMISSION, newest, team=other)
 
 
+def _closed_in_the_future(story: Story) -> None:
+    """Claim that the board is closed as of a day that is still to come, so that it can go on until then."""
+    close = story.of(events.PHASE)[-1]
+    close.fields["closed_at"] = (close.at + timedelta(days=1)).isoformat()
+
+
 def _closed_too_early(story: Story) -> None:
     """Claim afterwards that the board was closed before the winner's submission, and publish no board that shows it."""
     sent = min(event.at for event in story.about(story.sent_by("A")[-1]))
@@ -226,6 +232,11 @@ DECISIONS: dict[str, Lie] = {
     "others are eligible at the end": Lie(
         lambda story: _change_rules(story, eligible_if_scored_in="eval"),
         words='eligible_if_scored_in: null to "eval"',
+    ),
+    "closed in the future": Lie(
+        _closed_in_the_future,
+        "dev: facts",
+        words="was registered as closed at a later time",
     ),
     "closed before the winner sent": Lie(
         _closed_too_early,

@@ -112,6 +112,11 @@ def _check_openings(phase: RevealedPhase) -> None:
             event.phase in (None, phase.name),
             f"the event {event.kind} of {event.at.isoformat()} is of another phase",
         )
+    for decided in replay.decisions.events:
+        require(
+            decided.closed_at is None or decided.closed_at <= decided.at,
+            f"on {minute(decided.at)}, the board was registered as closed at a later time",
+        )
     both = sorted(replay.private & {*replay.submissions, *replay.scores})
     require(not both, f"entry {both[:1]} was revealed as private in one place and in full in another")
     for entry, history in replay.submissions.items():

@@ -86,7 +86,8 @@ QUESTIONS = (
     ),
 )
 ALWAYS = (
-    "What only EvalAI knows: who sent each submission and when, whether it was public, and whether one is missing from the register.",
+    "What only EvalAI knows: who sent each submission, when and with which method, whether it was public, and whether one is missing from"
+    " the register.",
     "The organizers' clocks were right, and this history was published during the challenge. A receipt or a clone from that time can"
     " contradict it (--receipt, --against).",
     "The tie groups and intervals of all boards but the last, and the pages of earlier commits.",

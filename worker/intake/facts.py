@@ -99,8 +99,8 @@ def follow_absence(tx: Transaction, row: SubmissionRow, *, elsewhere: bool, now:
 
 def read_unlisted(tx: Transaction, listed: Collection[int], *, since: datetime) -> None:
     """Have submissions read again that a listing of the whole challenge, begun since then, lacks without a known reason."""
-    for row in tx.submissions(ACTIVE | ANSWERED):
-        if row.pk not in listed and row.read_at is not None and row.read_at < since:
+    for row in tx.get_many(tx.numbers(ACTIVE | ANSWERED).difference(listed)).values():
+        if row.read_at is not None and row.read_at < since:
             shown = row.at_evalai
             if not shown.get("deleted") and shown.get("phase") != changes.ELSEWHERE:
                 tx.note(row.pk, read_at=None)

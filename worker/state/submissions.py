@@ -110,6 +110,11 @@ class Submissions(Tables):
         )
         return {row.pk: row.answer for row in self._connection.execute(query)}
 
+    def numbers(self, states: Collection[State]) -> set[int]:
+        """Return the submissions in these states by number; whole rows of thousands of submissions would take longer."""
+        query = sa.select(submissions.c.pk).where(submissions.c.state.in_(states))
+        return set(self._connection.execute(query).scalars())
+
     def last_submitted_at(self) -> datetime | None:
         """Return when the latest of all submissions was sent, by EvalAI's clock."""
         last: datetime | None = self._connection.execute(_LAST_SUBMITTED_AT).scalar()

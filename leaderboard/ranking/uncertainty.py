@@ -112,7 +112,8 @@ def bootstrap(
             others = pushed(weighted, quality, weights, index)[:, ~apart]
             better[:, index, ~apart] = weighted[:, [index]] < others
             better[:, ~apart, index] = others < weighted[:, [index]]
-        beats += better.view(np.uint8).sum(axis=0, dtype=np.uint8)  # CHUNK fits, and no value is converted
+        # Bytes hold sums up to CHUNK, and need no conversion.
+        beats += better.view(np.uint8).sum(axis=0, dtype=np.uint8)
     cut = int(replicates * (1 - CONFIDENCE) / 2)
     ordered = np.sort(ranks, axis=0)
     fewest = np.min([row_set.fewest for row_set in row_sets], axis=0)

@@ -18,9 +18,7 @@ from leaderboard.snapshot import Site
 from scoring.printable import name_some
 
 CHANGES = 5  # newest updates that are always shown; older ones can be unfolded
-UPDATES = (
-    100  # newest updates on the page, which would have megabytes of older ones at the end of a long challenge
-)
+UPDATES = 100  # newest updates on the page; a long challenge has thousands, which would be megabytes
 
 _HEAT_STEPS = 6
 

@@ -102,11 +102,8 @@ def _standings(line: HistoryLine, earlier: Sequence[Standing]) -> Iterator[Stand
     columns, own = zip(line.order, line.rank, line.rank_by_mean, line.move, strict=True), set(line.own)
     for position, (number, rank, rank_by_mean, move) in enumerate(columns, 1):
         row = shown[number]
-        numbered = row.eligible and not row.baseline
-        if {rank is None, rank_by_mean is None} != {not numbered} or number in own - before.keys():
-            raise ValueError("a line of the history has ranks or moves that its board does not")
         moved = MoveKind.OWN if number in own else MoveKind.PASSIVE if move else MoveKind.NONE
-        yield Standing(
+        standing = Standing(
             rank=rank or position,
             rank_by_mean=rank_by_mean or position,
             team_key=number,
@@ -121,6 +118,9 @@ def _standings(line: HistoryLine, earlier: Sequence[Standing]) -> Iterator[Stand
             move=move,
             move_kind=moved if number in before else MoveKind.NEW,
         )
+        if {rank is None, rank_by_mean is None} != {not standing.numbered} or number in own - before.keys():
+            raise ValueError("a line of the history has ranks or moves that its board does not")
+        yield standing
 
 
 def _completed(board: Board, document: PhaseDocument) -> Board:

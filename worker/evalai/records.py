@@ -75,14 +75,14 @@ UsualFlag = Annotated[bool, BeforeValidator(lambda value: value is not False)]  
 class Message:
     """A message of the queue: it only says that a submission needs attention.
 
-    ``phase_pk`` and ``challenge_pk`` are None if the sender left them out. Only EvalAI's own messages contain ``flag``: participants can
-    send one about any submission, in which they name any phase of a challenge in which they take part.
+    ``phase_pk`` and ``challenge_pk`` are None if the sender left them out. Only EvalAI's own messages contain ``code_upload``:
+    participants can send one about any submission, in which they name any phase of a challenge in which they take part.
     """
 
     submission_pk: Annotated[Integer, Field(validation_alias=AliasPath("body", "submission_pk"))]
     phase_pk: Annotated[OptionalInteger, Field(validation_alias=AliasPath("body", "phase_pk"))] = None
     challenge_pk: Annotated[OptionalInteger, Field(validation_alias=AliasPath("body", "challenge_pk"))] = None
-    flag: Annotated[
+    code_upload: Annotated[
         bool | None, Field(validation_alias=AliasPath("body", "is_static_dataset_code_upload_submission"))
     ] = None
     receipt_handle: Text
@@ -90,7 +90,7 @@ class Message:
     @property
     def sent_to(self) -> int | None:
         """The phase to which the submission was sent, if EvalAI says so itself."""
-        return None if self.flag is None else self.phase_pk
+        return None if self.code_upload is None else self.phase_pk
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -219,15 +219,15 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
         A name that is new for a number counts only if EvalAI still shows the same number after the page was read.
         """
         listed = resource.authors(self._phase_pk, page=self._page)
-        found = [row for pk, row in self._wanted.items() if pk in listed]
-        new = [row for row in found if str(row.created_by) not in self._names]
-        times = [row.submitted_at for row in new if row.submitted_at is not None]
+        names = {pk: self._names.get(str(row.created_by)) for pk, row in self._wanted.items() if pk in listed}
+        sent = [self._wanted[pk].submitted_at for pk, name in names.items() if not name]
+        times = [moment for moment in sent if moment is not None]
         after = resource.submissions(submitted_after=min(times) - OVERLAP) if times else []
         authors = {read.pk: read.created_by for read in after}
-        for row in found:
-            name = self._names.get(str(row.created_by))
-            if name != listed[row.pk].user if name else authors.get(row.pk) != row.created_by:
-                del listed[row.pk]
+        for pk, name in names.items():
+            is_author = listed[pk].user == name if name else authors.get(pk) == self._wanted[pk].created_by
+            if not is_author:
+                del listed[pk]
         return listed
 
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:

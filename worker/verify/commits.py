@@ -153,10 +153,9 @@ def signed_by_others(
         most = checked.version(path).size + 8 * LARGE_BYTES  # what is longer was not made by the challenge
         first = {(step.commit in below, step.version(path)): step for step in reversed(others)}
         for (_, version), step in first.items():
-            signed = (
-                signed_in(path, content(repository, version), key) if version.size <= most else set[Signed]()
-            )
-            yield from ((part, step) for part in signed - kept)
+            if version.size <= most:
+                for part in signed_in(path, content(repository, version), key) - kept:
+                    yield part, step
 
 
 def times_added(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:

@@ -146,8 +146,7 @@ def rerun(pk: int) -> dict[str, Any]:
 def send_again(phase: int, pk: int) -> dict[str, Any]:
     """Put another message about a submission into the queue, whatever its state, its phase and its team."""
     named, *_ = _entrant(phase_with(phase))
-    submission_with(pk)
-    lifecycle.send(world, world.submissions[pk], phase=named)
+    lifecycle.send(world, submission_with(pk), phase=named)
     return {}
 
 

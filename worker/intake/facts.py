@@ -97,13 +97,15 @@ def follow_absence(tx: Transaction, row: SubmissionRow, *, elsewhere: bool, now:
     changes.tell(tx, row.pk, now=now)
 
 
-def read_unlisted(tx: Transaction, listed: Collection[int], *, since: datetime) -> None:
-    """Have submissions read again that a listing of the whole challenge, begun since then, lacks without a known reason."""
-    for row in tx.get_many(tx.numbers(ACTIVE | ANSWERED).difference(listed)).values():
-        if row.read_at is not None and row.read_at < since:
-            shown = row.at_evalai
-            if not shown.get("deleted") and shown.get("phase") != changes.ELSEWHERE:
-                tx.note(row.pk, read_at=None)
+def unlisted(tx: Transaction, listed: Collection[int], *, since: datetime) -> list[int]:
+    """Return the submissions, oldest first, that a listing of the whole challenge, begun since then, lacks without a known reason."""
+    rows = tx.get_many(tx.numbers(ACTIVE | ANSWERED).difference(listed))
+    return [
+        pk
+        for pk, row in sorted(rows.items())
+        if row.read_at is not None and row.read_at < since
+        if not row.at_evalai.get("deleted") and row.at_evalai.get("phase") != changes.ELSEWHERE
+    ]
 
 
 def record_first_sight(

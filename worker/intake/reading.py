@@ -215,7 +215,7 @@ class Reconcile(ListSubmissions):
         """Process what has changed, and report what only the whole listing shows."""
         super().outcome(tx, result, now)
         tx.set_fact("reconciled_at", now.isoformat())
-        facts.read_unlisted(tx, {read.pk for read in result}, since=self.began_at)
+        self._session.unlisted = facts.unlisted(tx, {read.pk for read in result}, since=self.began_at)
         facts.tell_of_earlier(tx, now=now)
         uploads.tell_of_old(tx, now=now)
         waiting.tell(tx, self._context.configuration, now=now)

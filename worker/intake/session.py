@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from scoring.errors import OrganizerError
@@ -28,6 +28,7 @@ class Session:
         call_began_at: When the last call that EvalAI answered began; see :meth:`received_at`.
         call_ended_at: When its answer came.
         silent_since: Since when EvalAI has given no usable answer; None while it answers.
+        unlisted: The submissions that the last comparison did not find in EvalAI's listing, and that were not read since.
     """
 
     remote: RemoteChallenge | None = None
@@ -36,6 +37,7 @@ class Session:
     call_began_at: datetime | None = None
     call_ended_at: datetime | None = None
     silent_since: datetime | None = None
+    unlisted: list[int] = field(default_factory=list)
 
     def received_at(self, row: SubmissionRow) -> datetime | None:
         """Return when EvalAI's last facts about a submission arrived.

@@ -2,9 +2,9 @@
 
 What is due is read from the database at each step. The first listing of the whole challenge comes before everything but late answers. After
 that the order is: lookups of the authors of scored submissions and of the one that is scored next, answers, the submission that is scored
-next, new facts, lookups of other authors, the whole listing, the latest submissions, the phases, deletions, the queue. Messages only
-name submissions, and one listing has the facts of all: so known submissions are scored and answered first, and the queue gets the calls
-that are left.
+next, new facts, lookups of other authors, the whole listing, the latest submissions, the phases, deletions, the queue, and what the whole
+listing lacks. Messages only name submissions, and one listing has the facts of all: so known submissions are scored and answered first, and
+the queue gets the calls that are left.
 
 An idle worker makes about 14 calls a minute with the default settings: 12 to the queue, 2 for the latest submissions, and three in
 ten minutes for the whole listing, the challenge and its phases. The budget keeps everything together within its limit.
@@ -172,6 +172,7 @@ class Intake:
             or self._phases(now)
             or self._deletion(tx, now)
             or self._poll(tx, now)
+            or self._unlisted(tx, now)
         )
 
     # the calls, most urgent first
@@ -292,6 +293,15 @@ class Intake:
         if tx.is_paused("drain") or not self.calls.due("poll", now):
             return None
         return ReceiveMessage(self._context, self.session) if self._poll_is_due(tx, now) else None
+
+    def _unlisted(self, tx: Transaction, now: datetime) -> Call[Any] | None:
+        """Read a submission that the whole listing lacks: anybody can move and delete hundreds, and no other submission waits for that."""
+        if not self.session.unlisted or not self._budget.allows(
+            now, keep=int(QUEUE_SHARE * self._budget.per_minute)
+        ):
+            return None
+        row = tx.get(self.session.unlisted.pop(0))
+        return row if row is None else ReadSubmission(self._context, self.session, row, answer=False, ahead=0)
 
     def _poll_is_due(self, tx: Transaction, now: datetime) -> bool:
         """Return whether to poll the queue, if calls are left: at intervals, and after a message until the queue is empty."""

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import requests
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
+from worker.intake.changes import ELSEWHERE
 from worker.sandbox.writable import FILES, FLAGS, MOMENTS, STATUSES
 from worker.state import State
 
@@ -167,6 +168,24 @@ def test_a_submission_that_a_stranger_moves_to_another_challenge_is_answered(
     write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("dev")})
     worker.drive()
     assert (set(harness.teams()), worker.alerts()) == ({"Rival"}, set())
+
+
+def test_a_stranger_who_moves_many_answered_submissions_delays_nobody(harness: Harness) -> None:
+    """EvalAI is asked for each of them, one by one; a submission that comes then is scored and answered before."""
+    harness.configure({"evalai": {"requests_per_minute": 14, "poll_every": 10}})
+    with harness.worker() as worker:
+        pks = [harness.submit(f"Rival {seed}", embeddings(seed)) for seed in range(8)]
+        worker.finish(*pks)
+        worker.clock.advance(3600)
+        for pk in pks:
+            write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("elsewhere")})
+        worker.drive(lambda: bool(worker.daemon.intake.session.unlisted))
+        late = harness.submit("Late", embeddings(NEW))
+        worker.drive(lambda: harness.status(late) == "finished")
+        assert worker.daemon.intake.session.unlisted
+        worker.drive(lambda: not worker.daemon.intake.session.unlisted)
+        worker.drive()
+        assert all(worker.row(pk).at_evalai["phase"] == ELSEWHERE for pk in pks)
 
 
 @pytest.mark.parametrize("user", ["member", "otherhost"])

@@ -27,7 +27,10 @@ CHALLENGE: Mapping[str, Any] = {
     "is_frozen": False,
     "is_approval_requested": False,
     "is_disabled": False,  # in no answer: a disabled challenge is refused instead
+    "anonymous_leaderboard": False,
     "allowed_email_domains": [],
+    "blocked_email_domains": [],
+    "banned_email_ids": [],
 }
 """EvalAI's fields of a challenge that a test may set to something else."""
 PHASE: Mapping[str, Any] = {

@@ -201,7 +201,32 @@ def test_a_setting_that_evalai_does_not_send_is_unknown_and_never_good(challenge
         assert problems(challenge.look(*EVALAI)) == {}
         for key in compared - {"is_disabled"}:  # which is in no answer
             proxy.left_out = {key}
-            assert f"EvalAI does not say {key} of" in str(problems(challenge.look(*EVALAI))), key
+            found = problems(challenge.look(*EVALAI))
+            assert f"EvalAI does not say {key} of" in str(found), key
+            assert all(len(set(sentences)) == len(sentences) for sentences in found.values()), key
+
+
+@pytest.mark.processes
+def test_an_odd_answer_of_evalai_is_told_and_stops_no_check(challenge: FaultyChallenge) -> None:
+    """What EvalAI's database cannot hold, or its own code cannot read, is unknown or wrong, and no check fails itself."""
+    challenge.open()
+    with Leaving(challenge.evalai.url) as proxy:
+        challenge.change({"evalai": {"server": proxy.url}})
+        challenge.open()
+        for identifier, words, replaced in ODD:
+            proxy.replaced = replaced
+            found = problems(challenge.look(*EVALAI))
+            assert "check itself failed" not in str(found), replaced
+            assert words in str(found[identifier]), (replaced, found)
+
+
+ODD: list[tuple[str, str, dict[str, Any]]] = [
+    ("evalai.launch", "does not say start_date of the challenge", {"start_date": None}),
+    ("evalai.launch", "does not say end_date of phase dev", {"end_date": None}),
+    ("evalai.launch", "does not say is_public of phase dev", {"is_public": "true"}),
+    ("evalai.launch", "does not say allowed_email_ids of phase dev", {"allowed_email_ids": "a@example.org"}),
+]
+"""A check, words of what it says, and what EvalAI sends instead of fields."""
 
 
 @pytest.mark.processes
@@ -242,10 +267,11 @@ def every_field() -> set[str]:
 
 
 class Leaving:
-    """A proxy of EvalAI that leaves fields out of every JSON answer, wherever they are, and fails at some addresses."""
+    """A proxy of EvalAI that leaves fields out of every JSON answer or replaces them, and fails at some addresses."""
 
     def __init__(self, server: str, *, failing: str = "nothing") -> None:
         self.left_out: set[str] = set()
+        self.replaced: dict[str, Any] = {}
         app = flask.Flask("leaving-proxy")
 
         @app.get("/<path:path>")
@@ -271,7 +297,11 @@ class Leaving:
         if isinstance(document, list):
             return [self._without(item) for item in document]
         if isinstance(document, dict):
-            return {key: self._without(value) for key, value in document.items() if key not in self.left_out}
+            return {
+                key: self.replaced.get(key, self._without(value))
+                for key, value in document.items()
+                if key not in self.left_out
+            }
         return document
 
 

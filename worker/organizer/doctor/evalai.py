@@ -17,7 +17,7 @@ from worker.intake.session import CLOCKS_AGREE, clocks_differ, phase_faults, spl
 from worker.organizer.bundle_check import CONCURRENT, LIMITS, packed_phases
 from worker.organizer.doctor.check import Finding, Level, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import CheckedChallenge, CheckedEvalAI
-from worker.organizer.doctor.told import Setting, Told, each
+from worker.organizer.doctor.told import Setting, Told, each, filled
 
 SOON = timedelta(days=30)
 ALLOWED_PER_MINUTE = 60
@@ -66,6 +66,13 @@ CHALLENGE = (
         Level.FAIL,
     ),
     Setting(
+        "is_static_dataset_code_upload",
+        True,
+        "Participants would submit code (is_static_dataset_code_upload), which the worker cannot score.",
+        "Upload the bundle without is_static_dataset_code_upload, or ask EvalAI's administrators to unset it.",
+        Level.FAIL,
+    ),
+    Setting(
         "allow_participants_resubmissions",
         True,
         "Participants may run their submissions again (allow_participants_resubmissions). Each run is a new submission to score, and does"
@@ -88,6 +95,12 @@ PAGE = (
         True,
         "A team can submit only after a host has approved it (manual_participant_approval).",
         "Approve each team on EvalAI's page of the challenge, or unset it there.",
+    ),
+    Setting(
+        "anonymous_leaderboard",
+        True,
+        "EvalAI is told to hide the names of teams (anonymous_leaderboard), but the published board shows them.",
+        "Unset it on EvalAI, or tell participants what the published board shows.",
     ),
 )
 LAUNCH = (
@@ -116,8 +129,36 @@ LAUNCH = (
         "The challenge is paused on EvalAI (is_submission_paused) and accepts no submissions.",
         "Resume it on EvalAI before the launch.",
     ),
+    Setting(
+        "allowed_email_domains",
+        True,
+        "Only participants with e-mail addresses of certain domains can take part (allowed_email_domains).",
+        "Remove the domains on EvalAI, unless that is intended.",
+        reader=filled,
+    ),
+    Setting(
+        "blocked_email_domains",
+        True,
+        "Participants with e-mail addresses of certain domains cannot take part (blocked_email_domains).",
+        "Remove the domains on EvalAI, unless that is intended.",
+        reader=filled,
+    ),
+    Setting(
+        "banned_email_ids",
+        True,
+        "EvalAI refuses teams with certain members (banned_email_ids), and leaves them out of its own leaderboard only.",
+        "Remove the e-mail addresses on EvalAI, unless that is intended. `neuco-worker challenge disqualify` takes entries off the board.",
+        reader=filled,
+    ),
 )
 """What EvalAI shows of the challenge by its number."""
+ADMITTED = Setting(
+    "allowed_email_ids",
+    True,
+    "Only the e-mail addresses in a list may submit to {0.name} (allowed_email_ids).",
+    "Remove the list on EvalAI, unless that is intended.",
+    reader=filled,
+)
 
 
 def challenge(evalai: CheckedEvalAI) -> Iterator[Finding]:
@@ -132,10 +173,15 @@ def launch(evalai: CheckedEvalAI) -> Iterator[Finding]:
     opens = {codename: evalai.configuration.phases[codename].opens for codename in phases}
     begins = [_begins(phases.values(), phase, opens[codename], now) for codename, phase in phases.items()]
     yield from each([_ended(evalai.behind_queue, now), *begins])
-    yield from each(_admits(phase) for phase in phases.values())
+    yield from each(ADMITTED.compare(phase) for phase in phases.values())
     page = evalai.page
-    yield from each([*(setting.compare(page) for setting in LAUNCH), _begun(page, now), _domains(page)])
-    yield from each([_before_approval(page, len(phases))])
+    yield from each(
+        [
+            *(setting.compare(page) for setting in LAUNCH),
+            _begun(page, now),
+            _before_approval(page, len(phases)),
+        ]
+    )
 
 
 def _before_approval(challenge: Told, phases: int) -> Iterator[Finding]:
@@ -151,33 +197,15 @@ def _before_approval(challenge: Told, phases: int) -> Iterator[Finding]:
 
 
 def _ended(challenge: Told, now: datetime) -> Iterator[Finding]:
-    for end in challenge.moments("end_date"):
-        if end <= now:
-            yield fail(f"The challenge ended on {end:{MINUTE}} UTC; EvalAI takes no submissions.")
+    if (end := challenge.moment("end_date")) <= now:
+        yield fail(f"The challenge ended on {end:{MINUTE}} UTC; EvalAI takes no submissions.")
 
 
 def _begun(challenge: Told, now: datetime) -> Iterator[Finding]:
-    for start in challenge.moments("start_date"):
-        if start > now:
-            yield warn(
-                f"The challenge begins on {start:{MINUTE}} UTC. Until then, EvalAI accepts no submissions, not even from hosts.",
-                "Leave it if that is intended. An earlier date can be set on EvalAI only before the approval.",
-            )
-
-
-def _domains(challenge: Told) -> Iterator[Finding]:
-    if challenge.texts("allowed_email_domains"):
+    if (start := challenge.moment("start_date")) > now:
         yield warn(
-            "Only participants with e-mail addresses of certain domains can take part (allowed_email_domains).",
-            "Remove the domains on EvalAI, unless that is intended.",
-        )
-
-
-def _admits(phase: Told) -> Iterator[Finding]:
-    if phase.texts("allowed_email_ids"):
-        yield warn(
-            f"Only the e-mail addresses in a list may submit to {phase.name} (allowed_email_ids).",
-            "Remove the list on EvalAI, unless that is intended.",
+            f"The challenge begins on {start:{MINUTE}} UTC. Until then, EvalAI accepts no submissions, not even from hosts.",
+            "Leave it if that is intended. An earlier date can be set on EvalAI only before the approval.",
         )
 
 
@@ -191,21 +219,21 @@ def _begins(phases: Iterable[Told], phase: Told, opens: datetime | None, now: da
         now: The time.
     """
     public, early = phase.flag("is_public"), opens is not None and now < opens
-    ended = [end for end in phase.moments("end_date") if end <= now]
-    later = [start for start in phase.moments("start_date") if start > now]
+    end, start = phase.moment("end_date"), phase.moment("start_date")
+    later = start > now
     is_open = any(_is_open(other, now) for other in phases)
-    for end in ended:
+    if end <= now:
         yield warn(
             f"EvalAI accepts no more submissions to {phase.name}, which ended on {end:{MINUTE}} UTC.",
             "Move its end date on EvalAI, unless it was meant to end then.",
         )
     if public and (early or later):
         yield warn(
-            f"EvalAI shows {phase.name} to everybody (is_public), although it opens only on {opens if early else later[0]:{MINUTE}} UTC.",
+            f"EvalAI shows {phase.name} to everybody (is_public), although it opens only on {opens if early else start:{MINUTE}} UTC.",
             "Unset is_public on EvalAI until that day. The worker scores what participants send before `opens` only then.",
         )
         return
-    for start in later:
+    if later:
         sentence = f"EvalAI accepts no submissions to {phase.name} yet, which begins on {start:{MINUTE}} UTC."
         hint = "Leave it if that is intended. Hosts cannot send a baseline to it either, and the approval needs one in every phase."
         yield note(f"{sentence} {hint}") if is_open else warn(sentence, hint)
@@ -219,8 +247,7 @@ def _begins(phases: Iterable[Told], phase: Told, opens: datetime | None, now: da
 
 
 def _is_open(phase: Told, now: datetime) -> bool:
-    begun = all(start <= now for start in phase.moments("start_date"))
-    return begun and phase.flag("is_public") and all(end > now for end in phase.moments("end_date"))
+    return phase.moment("start_date") <= now < phase.moment("end_date") and phase.flag("is_public")
 
 
 def clock(evalai: CheckedEvalAI) -> Iterator[Finding]:
@@ -351,10 +378,9 @@ def _differing(phase: Told, stated: Mapping[str, Any]) -> Iterator[Finding]:
         for key in (*LIMITS, CONCURRENT)
         if stated.get(key) is not None and (here := phase.read(key, integer)) != stated[key]
     ]
-    for end in phase.moments("end_date"):
-        written = stated.get("end_date")
-        if isinstance(written, datetime) and end != written.replace(tzinfo=UTC):
-            differing.append(f"end_date is {end:{MINUTE}} instead of {written:{MINUTE}}")
+    end, written = phase.moment("end_date"), stated.get("end_date")
+    if isinstance(written, datetime) and end != written.replace(tzinfo=UTC):
+        differing.append(f"end_date is {end:{MINUTE}} instead of {written:{MINUTE}}")
     if differing:
         yield warn(f"On EvalAI, {phase.name} differs from bundle.zip: {', '.join(differing)}.")
 

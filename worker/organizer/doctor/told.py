@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from worker.evalai.records import moment
@@ -44,27 +45,34 @@ class Told:
 
     def flag(self, key: str) -> bool:
         """Return whether something is set."""
-        return self.read(key, lambda value: value if isinstance(value, bool) else None)
+        return self.read(key, flag)
 
-    def moments(self, key: str) -> list[Any]:
-        """Return a date, alone in a list, which is empty if EvalAI says that there is none."""
-        return self.read(key, lambda value: [] if value is None else ([m] if (m := moment(value)) else None))
+    def moment(self, key: str) -> datetime:
+        """Return a date; EvalAI itself fails on one that is null."""
+        return self.read(key, moment)
 
-    def texts(self, key: str) -> list[Any]:
-        """Return a list, which is empty if EvalAI says that there is none."""
-        return self.read(key, lambda value: value or [] if isinstance(value, list | None) else None)
+
+def flag(value: Any) -> bool | None:
+    """Return a switch; None if it is none."""
+    return value if isinstance(value, bool) else None
+
+
+def filled(value: Any) -> bool | None:
+    """Return whether a list, for which EvalAI may send null, has entries; None if it is none."""
+    return bool(value) if isinstance(value, list | None) else None
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A switch at EvalAI that can be wrong.
+    """A switch or a list at EvalAI that can be wrong.
 
     Attributes:
         key: EvalAI's name of it.
-        bad: The wrong value.
+        bad: The wrong value; of a list, whether it has entries.
         sentence: What follows, a format whose argument is the thing.
         hint: What to do.
         level: How bad it is.
+        reader: Returns the value, None if it is of another kind.
     """
 
     key: str
@@ -72,17 +80,20 @@ class Setting:
     sentence: str
     hint: str
     level: Level = Level.WARN
+    reader: Callable[[Any], bool | None] = flag
 
     def compare(self, thing: Told) -> Iterator[Finding]:
-        """Yield a finding if the switch is wrong."""
-        if thing.flag(self.key) is self.bad:
+        """Yield a finding if the value is wrong."""
+        if thing.read(self.key, self.reader) is self.bad:
             yield Finding(self.level, self.sentence.format(thing), self.hint)
 
 
 def each(comparisons: Iterable[Iterator[Finding]]) -> Iterator[Finding]:
-    """Yield what comparisons find; what one cannot read does not end the others."""
+    """Yield what comparisons find; what one cannot read does not end the others, and is named once."""
+    unknown: dict[str, None] = {}
     for comparison in comparisons:
         try:
             yield from comparison
-        except NotChecked as unknown:
-            yield skipped(str(unknown))
+        except NotChecked as reason:
+            unknown[str(reason)] = None
+    yield from map(skipped, unknown)

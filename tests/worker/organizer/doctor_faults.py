@@ -321,6 +321,12 @@ def _bundle(
     return plant
 
 
+def close(challenge: FaultyChallenge, codename: str) -> None:
+    """Close a recorded phase."""
+    with closing(Store(load(challenge.path).database_url)) as store, store.write() as tx:
+        tx.close_phase(codename, at=datetime.now(UTC))
+
+
 def _paused(challenge: FaultyChallenge) -> None:
     with closing(Store(load(challenge.path).database_url)) as store, store.write() as tx:
         tx.set_pause("drain", now=datetime.now(UTC))
@@ -345,7 +351,7 @@ def _installed(challenge: FaultyChallenge) -> None:
     shutil.copytree(ROOT / "deploy" / "systemd", challenge.folder.parents[1] / "systemd" / "system")
 
 
-def _recorded(then: Plant) -> Plant:
+def recorded(then: Plant) -> Plant:
     """Return a function that records the phases as a first start does, and changes something afterwards."""
 
     def plant(challenge: FaultyChallenge) -> None:
@@ -381,7 +387,7 @@ def _unreachable_proxy(challenge: FaultyChallenge) -> None:
 
 FAULTS: dict[str, Fault] = {
     "configuration.file": (FAIL, changing(evalai={"pol_every": 3})),
-    "records.pause": (FAIL, _recorded(_paused)),
+    "records.pause": (FAIL, recorded(_paused)),
     "configuration.placeholders": (FAIL, changing(evalai={"queue": EXAMPLE_QUEUE})),
     "configuration.phases": (WARN, changing(phases={"eval": {"ids": "./dev.txt"}})),
     "configuration.bundle": (FAIL, _bundle(TERMS, "<p>Ours.</p>")),
@@ -430,7 +436,7 @@ FAULTS: dict[str, Fault] = {
         lambda challenge: challenge.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache"),
     ),
     "machine.proxies": (FAIL, _unreachable_proxy),
-    "records.same": (WARN, _recorded(relabeled(lambda rows: rows[1:]))),
+    "records.same": (WARN, recorded(relabeled(lambda rows: rows[1:]))),
 }
 """Check to the fault that proves it."""
 
@@ -457,6 +463,14 @@ MISCONFIGURED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("evalai.launch", "cannot take part", "challenge", {"blocked_email_domains": ["example.org"]}),
     ("evalai.launch", "certain members", "challenge", {"banned_email_ids": ["a@example.org"]}),
     ("evalai.launch", "The challenge begins", "challenge", {"start_date": SOON}),
+    ("evalai.launch", "accepts nothing after", "challenge", {"end_date": SOON}),
+    ("evalai.launch", "before it begins", "challenge", {"start_date": 2 * SOON, "end_date": SOON}),
+    (
+        "evalai.launch",
+        "but it opens on",
+        "phase",
+        {"start_date": 2 * SOON, "end_date": SOON, "is_public": False},
+    ),
     ("evalai.launch", "addresses in a list", "phase", {"allowed_email_ids": ["a@example.org"]}),
     ("evalai.launch", "which ended on", "phase", {"end_date": LONG_AGO}),
     ("evalai.launch", "although it opens only", "phase", {"start_date": SOON}),
@@ -511,7 +525,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("secret.versioned", (FAIL, _tracked("state/notes"))),
     ("secret.file", (FAIL, overwriting("challenge.secret", "5a" * 32))),
     ("secret.file", (FAIL, lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
-    ("secret.file", (FAIL, _recorded(overwriting("signing.key", "5a" * 32)))),
+    ("secret.file", (FAIL, recorded(overwriting("signing.key", "5a" * 32)))),
     ("secret.readable", (FAIL, lambda challenge: challenge.private("token", "abc", mode=0o644))),
     ("ids.neutral", (WARN, _renamed("img_", "field_", slice(60, None)))),
     ("ids.labeled", (WARN, relabeled(lambda rows: rows[:60], "gamma__regr.csv"))),
@@ -581,10 +595,10 @@ SHADES: list[tuple[str, Fault]] = [
     ),
     ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", f"{NOBODY}/services/hidden"))),
     ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", "http://example.org/hidden"))),
-    ("machine.state", (FAIL, _recorded(overwriting("state/worker.db", "no database " * 100)))),
+    ("machine.state", (FAIL, recorded(overwriting("state/worker.db", "no database " * 100)))),
     ("machine.capacity", (WARN, changing(scoring={"threads": 4096}))),
-    ("records.same", (FAIL, _recorded(overwriting("challenge.secret", "0123456789abcdef" * 4)))),
-    ("records.same", (WARN, _recorded(changing(fairness={"publish_files": "top:9"})))),
-    ("records.same", (WARN, _recorded(changing(fairness={"access": "Nobody."})))),
+    ("records.same", (FAIL, recorded(overwriting("challenge.secret", "0123456789abcdef" * 4)))),
+    ("records.same", (WARN, recorded(changing(fairness={"publish_files": "top:9"})))),
+    ("records.same", (WARN, recorded(changing(fairness={"access": "Nobody."})))),
 ]
 """More of what a check must notice."""

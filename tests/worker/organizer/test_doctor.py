@@ -33,11 +33,13 @@ from tests.worker.organizer.doctor_faults import (
     Fault,
     FaultyChallenge,
     changing,
+    close,
     example_tasks,
     grouped,
     label_rows,
     misconfigured,
     public_ids,
+    recorded,
     write_healthy,
 )
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
@@ -171,6 +173,27 @@ def test_before_the_opening_no_phase_is_public_and_after_it_each_must_be(challen
     challenge.evalai.set_phase("dev", is_public=True)
     (sentence,) = problems(challenge.look("evalai.launch"))["evalai.launch"]
     assert "although it opens only on" in sentence
+
+
+@pytest.mark.processes
+def test_a_phase_that_is_over_is_in_order_once_it_is_closed(challenge: FaultyChallenge) -> None:
+    """Until then, its end is told; afterwards, that EvalAI still accepts submissions to it. When all are closed, the challenge may end."""
+    recorded(lambda _: None)(challenge)
+    challenge.evalai.set_phase("dev", end_date=datetime.now(UTC))
+
+    def launch() -> list[str]:
+        return problems(challenge.look("evalai.launch")).get("evalai.launch", [])
+
+    (sentence,) = launch()
+    assert "which ended on" in sentence
+    close(challenge, "dev")
+    assert launch() == []
+    challenge.evalai.set_phase("dev", end_date=datetime.now(UTC) + SOON)
+    (sentence,) = launch()
+    assert "they do not count, because the phase is closed" in sentence
+    close(challenge, "eval")
+    challenge.evalai.end_challenge()
+    assert launch() == []
 
 
 @pytest.mark.processes

@@ -170,18 +170,18 @@ def challenge(evalai: CheckedEvalAI) -> Iterator[Finding]:
 def launch(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Say what is missing until participants can submit, and compare the dates with now."""
     now, phases = evalai.local.clock(), evalai.configured
-    opens = {codename: evalai.configuration.phases[codename].opens for codename in phases}
-    begins = [_begins(phases.values(), phase, opens[codename], now) for codename, phase in phases.items()]
-    yield from each([_ended(evalai.behind_queue, now), *begins])
+    configured, challenge, closed = evalai.configuration.phases, evalai.behind_queue, evalai.local.closed()
+    if configured.keys() - closed:
+        yield from each([_dates(challenge, phases.values(), now)])
+    yield from each(
+        _closed(challenge, phase, now)
+        if codename in closed
+        else _begins(challenge, phases.values(), phase, configured[codename].opens, now)
+        for codename, phase in phases.items()
+    )
     yield from each(ADMITTED.compare(phase) for phase in phases.values())
     page = evalai.page
-    yield from each(
-        [
-            *(setting.compare(page) for setting in LAUNCH),
-            _begun(page, now),
-            _before_approval(page, len(phases)),
-        ]
-    )
+    yield from each([*(setting.compare(page) for setting in LAUNCH), _before_approval(page, len(phases))])
 
 
 def _before_approval(challenge: Told, phases: int) -> Iterator[Finding]:
@@ -196,23 +196,42 @@ def _before_approval(challenge: Told, phases: int) -> Iterator[Finding]:
         yield note(f"More than {USUAL_PHASES} phases may need the consent of EvalAI's administrators.")
 
 
-def _ended(challenge: Told, now: datetime) -> Iterator[Finding]:
-    if (end := challenge.moment("end_date")) <= now:
-        yield fail(f"The challenge ended on {end:{MINUTE}} UTC; EvalAI takes no submissions.")
-
-
-def _begun(challenge: Told, now: datetime) -> Iterator[Finding]:
-    if (start := challenge.moment("start_date")) > now:
+def _dates(challenge: Told, phases: Iterable[Told], now: datetime) -> Iterator[Finding]:
+    start, end = challenge.moment("start_date"), challenge.moment("end_date")
+    if end <= max(start, now):
+        when = (
+            f"ended on {end:{MINUTE}} UTC" if end <= now else f"ends on {end:{MINUTE}} UTC, before it begins"
+        )
+        yield fail(f"The challenge {when}; EvalAI takes no submissions.")
+        return
+    if longer := [phase.name for phase in phases if phase.moment("end_date") > end]:
+        yield warn(
+            f"EvalAI accepts nothing after {end:{MINUTE}} UTC, when the challenge ends, but shows later ends of {', '.join(longer)}.",
+            "Correct the dates on EvalAI.",
+        )
+    if start > now:
         yield warn(
             f"The challenge begins on {start:{MINUTE}} UTC. Until then, EvalAI accepts no submissions, not even from hosts.",
             "Leave it if that is intended. An earlier date can be set on EvalAI only before the approval.",
         )
 
 
-def _begins(phases: Iterable[Told], phase: Told, opens: datetime | None, now: datetime) -> Iterator[Finding]:
+def _closed(challenge: Told, phase: Told, now: datetime) -> Iterator[Finding]:
+    end = min(phase.moment("end_date"), challenge.moment("end_date"))
+    if now < end and _is_open(phase, now):
+        yield warn(
+            f"EvalAI accepts submissions to {phase.name} until {end:{MINUTE}} UTC, but they do not count, because the phase is closed.",
+            "Move its end date on EvalAI into the past.",
+        )
+
+
+def _begins(
+    challenge: Told, phases: Iterable[Told], phase: Told, opens: datetime | None, now: datetime
+) -> Iterator[Finding]:
     """Compare the dates of a phase with now, and with whether it is public; one that waits is in order while another one is open.
 
     Args:
+        challenge: The challenge, which bounds its dates.
         phases: All phases.
         phase: This one.
         opens: When it opens for participants by the configuration; None if that does not say.
@@ -220,13 +239,19 @@ def _begins(phases: Iterable[Told], phase: Told, opens: datetime | None, now: da
     """
     public, early = phase.flag("is_public"), opens is not None and now < opens
     end, start = phase.moment("end_date"), phase.moment("start_date")
-    later = start > now
+    later, opened, last = start > now, max(start, opens or start), min(end, challenge.moment("end_date"))
     is_open = any(_is_open(other, now) for other in phases)
     if end <= now:
         yield warn(
             f"EvalAI accepts no more submissions to {phase.name}, which ended on {end:{MINUTE}} UTC.",
-            "Move its end date on EvalAI, unless it was meant to end then.",
+            "Move its end date on EvalAI, or close it if it was meant to end then: neuco-worker board close.",
         )
+    elif last <= opened:
+        yield fail(
+            f"EvalAI accepts submissions to {phase.name} only until {last:{MINUTE}} UTC, but it opens on {opened:{MINUTE}} UTC.",
+            "Correct its dates and those of the challenge on EvalAI, or `opens` in the configuration.",
+        )
+        return
     if public and (early or later):
         yield warn(
             f"EvalAI shows {phase.name} to everybody (is_public), although it opens only on {opens if early else start:{MINUTE}} UTC.",

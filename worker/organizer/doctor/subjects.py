@@ -95,6 +95,12 @@ class CheckedChallenge:
         folder = self.opened.enter_context(tempfile.TemporaryDirectory(prefix="neuco-doctor-"))
         return Publisher(replace(settings, state_dir=Path(folder), timeout_s=GIT_S))
 
+    def closed(self) -> set[str]:
+        """Return the phases that the organizer has closed."""
+        with self.state() as tx:
+            rows = {name: tx and tx.phase_record(name) for name in self.configuration.phases}
+        return {name for name, row in rows.items() if row and row.closed_at}
+
     @contextmanager
     def state(self) -> Iterator[Transaction | None]:
         """Open the existing state; None if there is none, and none is made."""

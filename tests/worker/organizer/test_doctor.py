@@ -225,18 +225,25 @@ def test_a_setting_that_evalai_does_not_send_is_unknown_and_never_good(challenge
         for key in compared - {"is_disabled"}:  # which is in no answer
             proxy.left_out = {key}
             found = problems(challenge.look(*EVALAI))
-            assert f"EvalAI does not say {key} of" in str(found), key
+            words = "in ascending order" if key == "sort_ascending" else f"EvalAI does not say {key} of"
+            assert words in str(found), key
             assert all(len(set(sentences)) == len(sentences) for sentences in found.values()), key
 
 
 @pytest.mark.processes
 def test_an_odd_answer_of_evalai_is_told_and_stops_no_check(challenge: FaultyChallenge) -> None:
     """What EvalAI's database cannot hold, or its own code cannot read, is unknown or wrong, and no check fails itself."""
+    phases = tuple(replace(phase, sort_ascending=False) for phase in HEALTHY_PHASES)
+    challenge.settings = replace(challenge.settings, phases=phases)
     challenge.open()
     with Leaving(challenge.evalai.url) as proxy:
         challenge.change({"evalai": {"server": proxy.url}})
         challenge.open()
-        for identifier, words, replaced in ODD:
+        second_split = {"challenge_phase": challenge.evalai.phase_pk("dev")}
+        for identifier, words, replaced in [
+            *ODD,
+            ("evalai.phases", "another dataset split eval_split", second_split),
+        ]:
             proxy.replaced = replaced
             found = problems(challenge.look(*EVALAI))
             assert "check itself failed" not in str(found), replaced
@@ -248,6 +255,13 @@ ODD: list[tuple[str, str, dict[str, Any]]] = [
     ("evalai.launch", "does not say end_date of phase dev", {"end_date": None}),
     ("evalai.launch", "does not say is_public of phase dev", {"is_public": "true"}),
     ("evalai.launch", "does not say allowed_email_ids of phase dev", {"allowed_email_ids": "a@example.org"}),
+    ("evalai.storage", "does not say where it stores files", {"evaluation_script": 7}),
+    ("evalai.leaderboards", "is ordered by None", {"default_order_by": None}),
+    ("evalai.leaderboards", "is ordered by other", {"default_order_by": "other"}),
+    ("evalai.leaderboards", "does not say metadata", {"metadata": ["q_mean"]}),
+    ("evalai.leaderboards", "does not say q_mean", {"metadata": {"q_mean": "sort_ascending"}}),
+    ("evalai.leaderboards", "in ascending order (sort_ascending)", {"metadata": {"q_mean": {}}}),
+    ("evalai.leaderboards", "in ascending order (sort_ascending)", {"sort_ascending": "False"}),
 ]
 """A check, words of what it says, and what EvalAI sends instead of fields."""
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from scoring.errors import OrganizerError
 from scoring.inputs.formats import SUFFIXES
 from scoring.printable import count_of
+from worker.evalai import Budget
 from worker.evalai.records import integer, text
 from worker.fetching.download import check_address
 from worker.intake.session import CLOCKS_AGREE, clocks_differ, phase_faults, split_faults
@@ -21,7 +22,7 @@ from worker.organizer.doctor.told import Setting, Told, each, filled
 
 SOON = timedelta(days=30)
 ALLOWED_PER_MINUTE = 60
-PER_MINUTE = 15  # submissions: an answer takes about four of the 60 calls that EvalAI allows
+CALLS = 4  # for one submission
 USUAL_PHASES = 2
 MINUTE = "%Y-%m-%d %H:%M"
 SKEW_WARN = timedelta(seconds=10)
@@ -312,6 +313,13 @@ def phases(evalai: CheckedEvalAI) -> Iterator[Finding]:
             *split_faults(evalai.configuration, listed, evalai.splits),
         )
     )
+    for pk, split in sorted(evalai.splits):
+        wanted = configured[listed[pk]].split if listed.get(pk) in configured else split
+        if split != wanted and (pk, wanted) in evalai.splits:
+            yield warn(
+                f"On EvalAI, phase {listed[pk]} has another dataset split {split}, whose leaderboard stays empty.",
+                "Upload the bundle with one split in each phase, or ask EvalAI's administrators to remove it.",
+            )
     for codename in sorted(evalai.phases.keys() - configured.keys()):
         yield warn(
             f"EvalAI has a phase {codename} that is not configured. Its submissions would be put on hold.",
@@ -373,26 +381,43 @@ def _file_types(phase: Told) -> Iterator[Finding]:
 
 def limits(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Compare the limits with those that the bundle states, and with what the worker can answer."""
-    asked = evalai.configuration.evalai.requests_per_minute
+    settings = evalai.configuration.evalai
+    asked, idle = settings.requests_per_minute, 60 / settings.poll_every + 60 / settings.reconcile_every
     if asked > ALLOWED_PER_MINUTE:
         yield warn(
             f"evalai.requests_per_minute is {asked}; EvalAI allows an account {ALLOWED_PER_MINUTE} and refuses more for the rest"
             " of the minute.",
             "Set it to 50.",
         )
+    if idle > asked - Budget(asked).reserve:
+        yield warn(
+            f"By evalai.poll_every and reconcile_every, the worker makes {idle:.0f} calls a minute while nothing happens. Of the {asked} in"
+            " evalai.requests_per_minute, this leaves none for reading a submission.",
+            "Raise evalai.poll_every or evalai.reconcile_every.",
+        )
     stated = packed_phases(evalai.local.base / "bundle.zip")
     for codename, phase in evalai.configured.items():
-        yield from each([_rate(phase), _differing(phase, stated.get(codename, {}))])
+        yield from each(
+            [
+                _rate(phase, min(asked, ALLOWED_PER_MINUTE) // CALLS),
+                _differing(phase, stated.get(codename, {})),
+            ]
+        )
 
 
-def _rate(phase: Told) -> Iterator[Finding]:
+def _rate(phase: Told, per_minute: int) -> Iterator[Finding]:
     """Compare what one team may send with what the worker can answer."""
-    per_day, *longer = (phase.read(key, integer) for key in LIMITS)
-    at_once = phase.read(CONCURRENT, integer)
-    if min(per_day, *longer) > PER_MINUTE * 24 * 60 or at_once > PER_MINUTE:
+    limits = {key: phase.read(key, integer) for key in (*LIMITS, CONCURRENT)}
+    at_once, per_day = limits[CONCURRENT], min(limits[key] for key in LIMITS)
+    if none := [key for key, limit in limits.items() if limit <= 0]:
+        yield fail(
+            f"In {phase.name}, EvalAI accepts no submission, because its limit is 0 ({', '.join(none)}).",
+            "Raise it on EvalAI, for example as in bundle.zip.",
+        )
+    elif per_day > per_minute * 24 * 60 or at_once > per_minute:
         yield warn(
-            f"In {phase.name}, one team may send {per_day} submissions a day, {at_once} of them at once. EvalAI's rate limit lets the"
-            f" worker answer about {PER_MINUTE} a minute, so one team could delay all others.",
+            f"In {phase.name}, one team may send {per_day} submissions a day, {at_once} of them at once. The worker can answer about"
+            f" {per_minute} a minute, because each takes about {CALLS} calls, so one team could delay all others.",
             "Lower max_submissions_per_day and max_concurrent_submissions_allowed on EvalAI, for example to 10 and 3.",
         )
 
@@ -468,15 +493,25 @@ def _public(phase: Told, board: Told) -> Iterator[Finding]:
 
 def _order(board: Told, hosts: Told, metric: str) -> Iterator[Finding]:
     """Check that the largest value comes first. If the schema has metadata of the metric, EvalAI ignores the split's own setting."""
-    schema = board.read("leaderboard_schema", lambda value: value if isinstance(value, dict) else None)
-    metadata = (schema.get("metadata") or {}).get(metric)
-    key = "is_leaderboard_order_descending" if metadata is None else "sort_ascending"
-    ascending = not hosts.flag(key) if metadata is None else Told(board.name, metadata).flag(key)
-    if ascending:
+    schema = {"metadata": None, **board.read("leaderboard_schema", _fields)}
+    if (by := schema.get("default_order_by")) != metric:
+        yield warn(
+            f"{board.name} is ordered by {by} (default_order_by of its schema) instead of {metric}.",
+            f"Ask EvalAI's administrators to set default_order_by: {metric}, or upload the bundle again.",
+        )
+    metadata = Told(board.name, schema).read("metadata", lambda value: _fields(value or {}))
+    own = metadata.get(metric) is None
+    key = "is_leaderboard_order_descending" if own else "sort_ascending"
+    # in the metadata, EvalAI takes everything but False for ascending
+    if not hosts.flag(key) if own else Told(board.name, metadata).read(metric, _fields).get(key) is not False:
         yield warn(
             f"{board.name} is in ascending order ({key}), so it shows each team's worst submission, and the worst team first.",
             "Set is_leaderboard_order_descending on EvalAI, and sort_ascending: False in the bundle's schema of the leaderboard.",
         )
+
+
+def _fields(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
 
 
 def _precision(hosts: Told, decimals: int) -> Iterator[Finding]:

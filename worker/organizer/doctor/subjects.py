@@ -27,6 +27,7 @@ from scoring.tasks import Task, load_task, task_sources
 from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration
 from worker.daemon import make_client
 from worker.evalai import Challenge, Client, NotFound, Phase, PhaseSplit, Rejected, Throttled, Unreachable
+from worker.evalai.records import text
 from worker.organizer.doctor.check import NotChecked
 from worker.organizer.doctor.told import Told
 from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
@@ -268,7 +269,7 @@ def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
     def note_answer(response: requests.Response, *_: Any, **__: Any) -> None:
         """Note where files are stored, which the client ignores."""
         with contextlib.suppress(requests.JSONDecodeError, AttributeError):
-            seen["stored_at"] = response.json().get("evaluation_script") or seen["stored_at"]
+            seen["stored_at"] = text(response.json().get("evaluation_script")) or seen["stored_at"]
 
     session = HttpSession()
     session.hooks["response"].append(note_answer)

@@ -332,6 +332,17 @@ def _paused(challenge: FaultyChallenge) -> None:
         tx.set_pause("drain", now=datetime.now(UTC))
 
 
+def _broken_git_configuration(challenge: FaultyChallenge) -> None:
+    path = challenge.folder / "gitconfig"
+    path.write_text("[broken")
+    challenge.monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(path))
+
+
+def _closed_above(challenge: FaultyChallenge) -> None:
+    _open_tasks(challenge)
+    challenge.folder.chmod(0o700)
+
+
 def _old_git(challenge: FaultyChallenge) -> None:
     script = challenge.folder / "bin" / "git"
     script.parent.mkdir()
@@ -368,7 +379,7 @@ def recorded(then: Plant) -> Plant:
 
 def _open_tasks(challenge: FaultyChallenge) -> None:
     tasks = challenge.folder / "tasks"
-    for path in (tasks, *tasks.rglob("*")):
+    for path in (challenge.folder, tasks, *tasks.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
@@ -517,6 +528,11 @@ def misconfigured(what: str, changes: Mapping[str, Any]) -> Plant:
     return prepared(change)
 
 
+HARMLESS: list[tuple[str, Plant]] = [
+    ("secret.readable", _closed_above),
+    ("board.push", _broken_git_configuration),
+]
+"""What a check must not take for a fault."""
 SHADES: list[tuple[str, Fault]] = [
     ("configuration.phases", (WARN, changing(phases={"dev": {"folds": 3}}))),
     ("configuration.phases", (WARN, changing(phases={"dev": {"selection": "ladder"}}))),
@@ -526,6 +542,8 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.limits", (WARN, _bundle(end_date=datetime(2030, 1, 1)))),  # noqa: DTZ001
     ("secret.versioned", (FAIL, _tracked("state/notes"))),
     ("secret.file", (FAIL, overwriting("challenge.secret", "5a" * 32))),
+    ("secret.file", (FAIL, overwriting("signing.key", "5a" * 32))),
+    ("secret.file", (FAIL, changing(challenge={"signing_key": "./challenge.secret"}))),
     ("secret.file", (FAIL, lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
     ("secret.file", (FAIL, recorded(overwriting("signing.key", "5a" * 32)))),
     ("secret.readable", (FAIL, lambda challenge: challenge.private("token", "abc", mode=0o644))),
@@ -583,6 +601,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.limits", (WARN, changing(evalai={"poll_every": 0.5}))),
     ("evalai.limits", (WARN, phase(fields={"max_concurrent_submissions_allowed": 16}))),
     ("board.address", (FAIL, _old_git)),
+    ("secret.versioned", (FAIL, lambda challenge: challenge.monkeypatch.setenv("PATH", "/nowhere"))),
     ("board.address", (WARN, changing(leaderboard={"repository": "git@127.0.0.1:x/board.git"}))),
     (
         "board.push",
@@ -599,6 +618,10 @@ SHADES: list[tuple[str, Fault]] = [
     ),
     ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", f"{NOBODY}/services/hidden"))),
     ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", "http://example.org/hidden"))),
+    (
+        "machine.state",
+        (FAIL, changing(state="sqlite:///./board.git")),
+    ),
     ("machine.state", (FAIL, recorded(overwriting("state/worker.db", "no database " * 100)))),
     ("machine.capacity", (WARN, changing(scoring={"threads": 4096}))),
     ("records.same", (FAIL, recorded(overwriting("challenge.secret", "0123456789abcdef" * 4)))),

@@ -24,6 +24,7 @@ from tests.worker.harness.harness import git
 from tests.worker.harness.terminal import shown
 from tests.worker.organizer.doctor_faults import (
     FAULTS,
+    HARMLESS,
     HEALTHY_PHASES,
     MISCONFIGURED,
     ROWS,
@@ -32,6 +33,7 @@ from tests.worker.organizer.doctor_faults import (
     SOON,
     Fault,
     FaultyChallenge,
+    Plant,
     changing,
     close,
     example_tasks,
@@ -91,6 +93,14 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
     assert all(finding.sentence.endswith((".", "?")) and finding.hint for finding in findings)
     assert "check itself failed" not in str(findings)
     assert SECRET_LABEL not in json.dumps(report.to_json())
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("identifier", "plant"), HARMLESS, ids=[identifier for identifier, _ in HARMLESS])
+def test_what_is_harmless_is_no_finding(challenge: FaultyChallenge, identifier: str, plant: Plant) -> None:
+    """A folder that is closed above, and a configuration of git that the worker does not read."""
+    plant(challenge)
+    assert problems(challenge.examine(identifier)) == {}
 
 
 @pytest.mark.processes

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import stat
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, takewhile
 from pathlib import Path
 
 from leaderboard.git import Repository
@@ -21,7 +21,7 @@ from worker.fairness import commitments, disclosure
 from worker.organizer.bundle import pack, read_sources, verification
 from worker.organizer.bundle_check import bundle_faults, has_text, own_parts
 from worker.organizer.doctor.check import Finding, fail, note, warn
-from worker.organizer.doctor.subjects import CheckedChallenge
+from worker.organizer.doctor.subjects import CheckedChallenge, check_git
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.service import unreachable
 from worker.runtime.storage import GIGABYTE
@@ -116,9 +116,18 @@ def bundle(challenge: CheckedChallenge) -> Iterator[Finding]:
 
 def secret(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Read the secret and the signing key, as the worker does; a guessable secret is refused here."""
-    if len(set(read_secret(challenge.configuration))) < DISTINCT_BYTES:
+    secret, seed = read_secret(challenge.configuration), read_signer(challenge.configuration).seed
+    for content, name, power in (
+        (secret, "secret", "every split"),
+        (seed, "signing key", "the right to sign as the challenge"),
+    ):
+        if len(set(content)) < DISTINCT_BYTES:
+            yield fail(
+                f"The challenge's {name} is not 32 random bytes. A participant could guess it, and with it {power}."
+            )
+    if secret == seed:
         yield fail(
-            "The challenge secret is not 32 random bytes. A participant could guess it, and with it every split."
+            "The challenge's secret and its signing key are the same. Whoever gets to know one of them has both."
         )
     with challenge.state() as tx:
         if tx is not None:
@@ -128,6 +137,7 @@ def secret(challenge: CheckedChallenge) -> Iterator[Finding]:
 
 def versioned(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Look for hidden files in a git repository around them."""
+    check_git()
     for path in challenge.configuration.private_places():
         if _tracked(path):
             yield fail(
@@ -195,14 +205,12 @@ def _tracked(path: Path) -> bool:
     try:
         return bool(Repository(folder).run("ls-files", "--", str(path)))
     except OrganizerError:
-        return False  # no repository; another check reports that git is missing
+        return False  # no repository
 
 
 def _open_to_others(folder: Path, base: Path) -> bool:
-    """Return whether other users can reach a file from the challenge's folder and read it; folders above are not checked."""
-    way = [folder]
-    while way[-1].parent not in (base, way[-1]) and base in way[-1].parents:
-        way.append(way[-1].parent)
+    """Return whether other users can reach a file and read it; folders above the challenge's are not checked."""
+    way = [folder, *takewhile(lambda step: step != base.parent, folder.parents)]
     if not all(step.stat().st_mode & stat.S_IXOTH for step in way):
         return False
     return any(
@@ -219,6 +227,12 @@ def state(challenge: CheckedChallenge) -> Iterator[Finding]:
         yield fail(
             f"state: {place} is not a folder that this user may write to.",
             "Create the folder for the user that runs the worker, or correct the key state.",
+        )
+    file = challenge.configuration.database_file
+    if file is not None and file.exists() and not file.is_file():
+        yield fail(
+            f"state: {file} is not a file.",
+            "Name a file in a folder of its own, as in sqlite:///./state/worker.db.",
         )
     if folder.is_dir() and folder.stat().st_mode & stat.S_IRWXO:
         yield fail(

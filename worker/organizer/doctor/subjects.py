@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import re
 import subprocess
 import tempfile
@@ -340,7 +341,8 @@ def check_git() -> None:
         OrganizerError: If it is missing or too old.
     """
     try:
-        output = subprocess.check_output(["git", "--version"], text=True, timeout=GIT_S)
+        clean = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull}  # which git reads for this, too
+        output = subprocess.check_output(["git", "--version"], text=True, timeout=GIT_S, env=clean)
     except (OSError, subprocess.SubprocessError) as error:
         raise OrganizerError(
             "git is not installed.", hint="Install it: sudo apt-get install git", code="git.missing"

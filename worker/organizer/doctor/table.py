@@ -55,7 +55,7 @@ CHALLENGE: tuple[Check[CheckedChallenge], ...] = (
     ),
     Check(
         "secret.versioned",
-        "Are secret, signing key, tokens, tasks and state outside any git repository?",
+        "Does git track neither secret, signing key, tokens, tasks nor state?",
         local.versioned,
     ),
     Check(

@@ -27,6 +27,14 @@ def count_of(number: int, singular: str, plural: str = "") -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def duration_of(seconds: float) -> str:
+    """Return a length of time, rounded down, in the largest unit of which it has two: ``90 seconds``, ``10 minutes``, ``47 hours``."""
+    for unit, length_s in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * length_s:
+            return count_of(int(seconds // length_s), unit)
+    return count_of(int(seconds), "second")
+
+
 def all_of(number: int, singular: str, plural: str = "") -> str:
     """Return words for all of a number of things: ``all 3 boards``, ``the only board``, ``all boards`` if there are none."""
     return (

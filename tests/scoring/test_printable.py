@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.printable import printable, printable_lines
+from scoring.printable import duration_of, printable, printable_lines
 
 
 @given(st.text())
@@ -33,3 +33,12 @@ def test_words_stay_and_removed_characters_leave_a_mark() -> None:
 def test_a_text_with_lines_keeps_them() -> None:
     """Its line ends stay."""
     assert printable_lines("one\n- two\r\x1b[2J\n") == "one\n- two \ufffd[2J\n"
+
+
+def test_a_duration_has_the_unit_in_which_people_say_it() -> None:
+    """It is rounded down, and its unit is the largest of which there are two."""
+    said = [duration_of(seconds) for seconds in (0.4, 1, 90, 600, 7199, 7200, 100_000, 864_000)]
+    assert said == [
+        *("0 seconds", "1 second", "90 seconds", "10 minutes", "119 minutes", "2 hours", "27 hours"),
+        "10 days",
+    ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from scoring.errors import OrganizerError
+from scoring.printable import duration_of
 from worker.challenge.configuration import Configuration
 from worker.evalai import Client, Phase, PhaseSplit
 from worker.state import SubmissionRow
@@ -67,8 +68,7 @@ class RemoteChallenge:
 
 def clocks_differ(ahead: timedelta) -> str:
     """Say how far EvalAI's clock is ahead of ours, or behind it."""
-    off_s = abs(ahead).total_seconds()
-    off = f"{off_s:.0f} s" if off_s < 60 else f"{off_s / 60:.0f} min"
+    off = duration_of(abs(ahead).total_seconds())
     return f"This machine's clock is {off} {'behind' if ahead > timedelta() else 'ahead of'} EvalAI's"
 
 

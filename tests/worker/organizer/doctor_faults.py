@@ -391,6 +391,11 @@ def _other_default_branch(challenge: FaultyChallenge) -> None:
 NOBODY = "http://127.0.0.1:9"  # where nobody listens
 
 
+def _behind_a_proxy(challenge: FaultyChallenge) -> None:
+    challenge.private("webhook", "https://example.org/services/hidden")
+    challenge.monkeypatch.setenv("HTTPS_PROXY", NOBODY)
+
+
 def _unreachable_proxy(challenge: FaultyChallenge) -> None:
     challenge.monkeypatch.setenv("HTTPS_PROXY", NOBODY)
     challenge.change({"fairness": {"drand_servers": ["https://drand.example"]}})
@@ -528,6 +533,13 @@ def misconfigured(what: str, changes: Mapping[str, Any]) -> Plant:
     return prepared(change)
 
 
+UNKNOWN: dict[str, Plant] = {
+    "configuration.bundle": lambda _: None,
+    "evalai.token": overwriting("token", "ab" * 20),
+    "beacon.servers": changing(fairness={"beacon": "none"}),
+    "alerts.webhook": _behind_a_proxy,
+}
+"""What a check cannot find out, so that it must not pass."""
 HARMLESS: list[tuple[str, Plant]] = [
     ("secret.readable", _closed_above),
     ("board.push", _broken_git_configuration),
@@ -618,6 +630,8 @@ SHADES: list[tuple[str, Fault]] = [
     ),
     ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", f"{NOBODY}/services/hidden"))),
     ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", "http://example.org/hidden"))),
+    ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", "https://[hidden"))),
+    ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", "https://"))),
     (
         "machine.state",
         (FAIL, changing(state="sqlite:///./board.git")),

@@ -31,6 +31,7 @@ from tests.worker.organizer.doctor_faults import (
     SECRET_LABEL,
     SHADES,
     SOON,
+    UNKNOWN,
     Fault,
     FaultyChallenge,
     Plant,
@@ -101,6 +102,14 @@ def test_what_is_harmless_is_no_finding(challenge: FaultyChallenge, identifier: 
     """A folder that is closed above, and a configuration of git that the worker does not read."""
     plant(challenge)
     assert problems(challenge.examine(identifier)) == {}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("identifier", UNKNOWN)
+def test_what_was_not_checked_does_not_pass(challenge: FaultyChallenge, identifier: str) -> None:
+    """The reason is named instead: there is nothing to look at, or only its use would show whether it is right."""
+    UNKNOWN[identifier](challenge)
+    assert challenge.examine(identifier).outcomes[0].level is Level.SKIPPED
 
 
 @pytest.mark.processes
@@ -370,7 +379,8 @@ def test_a_healthy_challenge_has_no_finding_and_is_not_changed(challenge: Faulty
     waiting = challenge.evalai.submit("A", "dev", b"id,0\n")
     before, entries = fingerprint(challenge.folder), len(challenge.evalai.journal)
     report = challenge.look()
-    assert [outcome.to_json() for outcome in report.outcomes if outcome.level is not Level.OK] == []
+    skipped = challenge.folder / "bundle.zip"
+    assert problems(report) == {"configuration.bundle": [f"There is no {skipped}."]}
     assert len(report.outcomes) == len(CHECKS)
     assert fingerprint(challenge.folder) == before
     made = list(challenge.evalai.journal)[entries:]
@@ -404,7 +414,7 @@ def test_the_command_shows_failures_first_and_ends_with_1(
     assert lines[6] == "1 warning"
     assert "is not published" in lines[7]
     for words in (
-        "✓ Configuration: 4 passed",
+        "- Configuration: 3 passed, 1 skipped (There is no",
         "✗ Public ids: 2 passed, 1 failed",
         "! EvalAI: 9 passed, 1 with warnings",
         "“Healthy” with the phases dev, eval",
@@ -412,11 +422,13 @@ def test_the_command_shows_failures_first_and_ends_with_1(
         "Phase dev: scoring a submission takes about",
         "Challenge 7",
         "Branch main of",
-        "In a new phase, scoring begins at least 600 s after the commitment to the phase.",
+        "In a new phase, scoring begins at least 10 minutes after the commitment to the phase.",
         "a dry run of a push succeeded; nothing has been pushed yet",
     ):
         assert any(words in line for line in lines[10:]), words
-    assert lines[-1].startswith(f"{len(CHECKS)} checks: {len(CHECKS) - 2} passed, 1 with warnings, 1 failed.")
+    assert lines[-1].startswith(
+        f"{len(CHECKS)} checks: {len(CHECKS) - 3} passed, 1 with warnings, 1 failed, 1 skipped."
+    )
     for hidden in (
         challenge.evalai.token("host"),
         "services/hidden",
@@ -535,7 +547,7 @@ def test_warnings_alone_end_with_0_and_json_is_one_document(
     printed = capsys.readouterr()
     assert "waiting 1 s, as EvalAI asks" in printed.err
     document = json.loads(printed.out)
-    assert document["counts"] == {"ok": len(CHECKS) - 1, "skipped": 0, "warn": 1, "fail": 0}
+    assert document["counts"] == {"ok": len(CHECKS) - 2, "skipped": 1, "warn": 1, "fail": 0}
     (warned,) = [check for check in document["checks"] if check["result"] == "warn"]
     assert warned["id"] == "configuration.phases"
     assert warned["findings"][0]["hint"]
@@ -544,5 +556,6 @@ def test_warnings_alone_end_with_0_and_json_is_one_document(
     assert len(challenge.evalai.journal) == entries
     page = capsys.readouterr().out
     for check in CHECKS:
-        mark = "-" if check.remote else "!" if check.id == warned["id"] else "✓"
+        unread = check.remote or check.id == "configuration.bundle"
+        mark = "-" if unread else "!" if check.id == warned["id"] else "✓"
         assert f"{mark} {check.question}" in page

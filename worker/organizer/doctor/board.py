@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.git import ForeignFiles
 from scoring.documents import is_loopback
+from scoring.errors import OrganizerError
+from scoring.printable import duration_of
+from worker.challenge.configuration import Configuration
 from worker.challenge.signing import challenge_key
 from worker.fairness import commitments, published
 from worker.fairness.beacon import ask
 from worker.fairness.draws import CHOOSE_DRAND, WITHOUT
 from worker.fairness.recording import drand_chain
-from worker.organizer.doctor.check import Finding, fail, note, warn
+from worker.organizer.doctor.check import Finding, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import CheckedChallenge, CheckedRepository, check_git
 from worker.publishing.boards import attestation_files
 from worker.publishing.pushing import REPLACES_FOREIGN, last_commit, place
@@ -98,20 +102,33 @@ def _connect(address: SplitResult) -> None:
     socket.create_connection(place, timeout=CONNECT_S).close()
 
 
+def _webhook(configuration: Configuration, reference: str) -> SplitResult:
+    """Return the address of the alerts.
+
+    Raises:
+        OrganizerError: If it is not an encrypted one with a server.
+    """
+    with suppress(ValueError):
+        address = urlsplit(configuration.secret(reference, "alerts.webhook").get_secret_value())
+        if address.hostname and (address.scheme == "https" or is_loopback(address.hostname)):
+            return address
+    raise OrganizerError(
+        "The address of the alert webhook does not begin with https:// and a server.",
+        hint="Copy the whole address.",
+        code="secret.form",
+    )
+
+
 def webhook(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Check the address of the alerts, and connect to its server."""
     reference = challenge.configuration.alerts.webhook
     if reference is None:
         yield warn("alerts.webhook is not set, so alerts appear only in the log and in `status`.")
         return
-    address = urlsplit(challenge.configuration.secret(reference, "alerts.webhook").get_secret_value())
-    if address.scheme != "https" and not is_loopback(address.hostname):
-        yield fail(
-            "The address of the alert webhook does not begin with https://.", "Copy the whole address."
-        )
-        return
+    address = _webhook(challenge.configuration, reference)
     if proxy_of(address.geturl()):
-        return  # another check connects to it
+        yield skipped("Alerts go through a proxy. Only `doctor --alert` finds out whether they arrive.")
+        return
     try:
         _connect(address)
     except (OSError, ValueError) as error:
@@ -129,7 +146,7 @@ def beacon(challenge: CheckedChallenge) -> Iterator[Finding]:
         yield warn(WITHOUT, CHOOSE_DRAND)
         return
     yield note(
-        f"In a new phase, scoring begins at least {fairness.beacon_notice:g} s after the commitment to the phase."
+        f"In a new phase, scoring begins at least {duration_of(fairness.beacon_notice)} after the commitment to the phase."
         " Submissions are downloaded meanwhile.",
     )
 
@@ -138,6 +155,7 @@ def drand(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Ask the servers of drand."""
     fairness = challenge.configuration.fairness
     if fairness.beacon == "none":
+        yield skipped("fairness.beacon is none.")
         return
     chain = drand_chain(challenge.configuration)
     with HttpSession() as session:
@@ -156,7 +174,7 @@ def proxies(challenge: CheckedChallenge) -> Iterator[Finding]:
         "pushes": re.findall(r"^https?://.+", configuration.repository_url),
     }
     if (reference := configuration.alerts.webhook) is not None:
-        addresses["alerts"] = [configuration.secret(reference, "alerts.webhook").get_secret_value()]
+        addresses["alerts"] = [_webhook(configuration, reference).geturl()]
     uses: dict[str, list[str]] = {}
     for what, asked in addresses.items():
         for proxy in dict.fromkeys(map(proxy_of, asked)):

@@ -34,10 +34,13 @@ def token(challenge: CheckedChallenge) -> Iterator[Finding]:
     now = challenge.clock()
     with closing(challenge.client()) as client:
         expiry = client.expiry
-    # without a date, it has 40 hexadecimal digits, and expires 365 days after the login
-    if expiry is not None and expiry <= now:
+    if expiry is None:
+        yield skipped(
+            "The EvalAI token does not say when it expires. One of 40 digits does so 365 days after the login."
+        )
+    elif expiry <= now:
         yield fail(f"The EvalAI token expired on {expiry:%Y-%m-%d}.")
-    elif expiry is not None and expiry <= now + SOON:
+    elif expiry <= now + SOON:
         yield warn(
             f"The EvalAI token expires on {expiry:%Y-%m-%d}, in {count_of((expiry - now).days, 'day')}."
         )
@@ -395,7 +398,8 @@ def limits(evalai: CheckedEvalAI) -> Iterator[Finding]:
             " evalai.requests_per_minute, this leaves none for reading a submission.",
             "Raise evalai.poll_every or evalai.reconcile_every.",
         )
-    stated = packed_phases(evalai.local.base / "bundle.zip")
+    if not (stated := packed_phases(evalai.local.base / "bundle.zip")):
+        yield note("There is no bundle.zip with which limits and end dates could be compared.")
     for codename, phase in evalai.configured.items():
         yield from each(
             [

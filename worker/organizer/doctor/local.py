@@ -20,7 +20,7 @@ from worker.challenge.signing import check_signer, fingerprint, read_signer
 from worker.fairness import commitments, disclosure
 from worker.organizer.bundle import pack, read_sources, verification
 from worker.organizer.bundle_check import bundle_faults, has_text, own_parts
-from worker.organizer.doctor.check import Finding, fail, note, warn
+from worker.organizer.doctor.check import Finding, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import CheckedChallenge, check_git
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.service import unreachable
@@ -88,6 +88,7 @@ def bundle(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Compare the bundle with the configuration, and look in it for pages without the leaderboard's address."""
     configuration, archive = challenge.configuration, challenge.base / "bundle.zip"
     if not archive.is_file():
+        yield skipped(f"There is no {archive}.")
         return
     faults = bundle_faults(archive, configuration)
     for fault in faults:

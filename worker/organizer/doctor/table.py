@@ -105,7 +105,7 @@ CHALLENGE: tuple[Check[CheckedChallenge], ...] = (
     ),
     Check(
         "machine.service",
-        "May the service reach every place that the configuration names?",
+        "May an installed service reach every place that the configuration names?",
         local.service,
         "Move it to /srv and correct the key. Or open it with `sudo systemctl edit neuco-worker@NAME`, and restart the service: below"
         " [Service], write ReadWritePaths=PLACE or, for a place in a home folder, ProtectHome=tmpfs and BindPaths=PLACE.",

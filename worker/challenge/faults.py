@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -116,6 +117,7 @@ def _quoted(value: object) -> str:
     if isinstance(value, dict | list | tuple):
         return ""
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    text = re.sub(r"(?<=://)[^/@]*@", "…@", text)  # a password
     return f"is `{text if len(text) <= VALUE_CHARACTERS else text[:VALUE_CHARACTERS] + '…'}`; it "
 
 

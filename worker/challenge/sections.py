@@ -48,7 +48,7 @@ Addresses = Annotated[list[str], AfterValidator(_with_ports)]
 class Section(BaseModel):
     """Keys that belong together; one that is not here is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ChallengeSection(Section):

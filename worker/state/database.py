@@ -109,7 +109,11 @@ def typed(file: Path | None) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error) as error:  # the driver's own, while a connection is being prepared
         cause = error.orig if isinstance(error, DBAPIError) else error
         # Only these say nothing about values.
-        shown = str(cause) if isinstance(error, OperationalError | sqlite3.Error) else type(error).__name__
+        shown = (
+            str(cause).partition("\n")[0]
+            if isinstance(error, OperationalError | sqlite3.Error)
+            else type(error).__name__
+        )
         refused = isinstance(error, DataError | IntegrityError | ProgrammingError)
         raise failure(cause, file, shown, kind=InfrastructureError if refused else StateFailed) from error
 

@@ -405,7 +405,7 @@ FAULTS: dict[str, Fault] = {
     "configuration.file": (FAIL, changing(evalai={"pol_every": 3})),
     "records.pause": (FAIL, recorded(_paused)),
     "configuration.placeholders": (FAIL, changing(evalai={"queue": EXAMPLE_QUEUE})),
-    "configuration.phases": (WARN, changing(phases={"eval": {"ids": "./dev.txt"}})),
+    "configuration.phases": (WARN, changing(phases={"dev": {"folds": 3}})),
     "configuration.bundle": (FAIL, _bundle(TERMS, "<p>Ours.</p>")),
     "beacon.chosen": (WARN, changing(fairness={"beacon": "none"})),
     "beacon.servers": (FAIL, changing(fairness={"drand_servers": [NOBODY]})),
@@ -415,6 +415,15 @@ FAULTS: dict[str, Fault] = {
     "labels.files": (FAIL, overwriting("dev.txt", "\n".join([*public_ids("dev"), public_ids("dev")[3]]))),
     "ids.sorted": (FAIL, overwriting("dev.txt", "\n".join(public_ids("dev")[::-1]))),
     "ids.neutral": (FAIL, _renamed("img_", "alpha_")),
+    "ids.separate": (
+        WARN,
+        lambda challenge: (
+            shutil.copytree(
+                challenge.folder / "tasks" / "dev", challenge.folder / "tasks" / "eval", dirs_exist_ok=True
+            )
+            and shutil.copy(challenge.folder / "dev.txt", challenge.folder / "eval.txt")
+        ),
+    ),
     "ids.labeled": (WARN, overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
     "labels.enough": (WARN, relabeled(lambda rows: rows[:30], "gamma__regr.csv")),
     "labels.groups": (WARN, grouped(lambda row: f"tile {row % 8}")),
@@ -546,7 +555,6 @@ HARMLESS: list[tuple[str, Plant]] = [
 ]
 """What a check must not take for a fault."""
 SHADES: list[tuple[str, Fault]] = [
-    ("configuration.phases", (WARN, changing(phases={"dev": {"folds": 3}}))),
     ("configuration.phases", (WARN, changing(phases={"dev": {"selection": "ladder"}}))),
     ("configuration.bundle", (WARN, _bundle(text="<p>No link.</p>"))),
     ("configuration.bundle", (WARN, _bundle("evaluation_details.html", "<p>No fingerprint.</p>"))),
@@ -559,6 +567,10 @@ SHADES: list[tuple[str, Fault]] = [
     ("secret.file", (FAIL, lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
     ("secret.file", (FAIL, recorded(overwriting("signing.key", "5a" * 32)))),
     ("secret.readable", (FAIL, lambda challenge: challenge.private("token", "abc", mode=0o644))),
+    (
+        "ids.separate",
+        (WARN, overwriting("eval.txt", "\n".join(sorted([*public_ids("eval"), public_ids("dev")[0]])))),
+    ),
     ("ids.neutral", (WARN, _renamed("img_", "field_", slice(60, None)))),
     ("ids.labeled", (WARN, relabeled(lambda rows: rows[:60], "gamma__regr.csv"))),
     ("labels.files", (FAIL, overwriting("tasks/dev/notes.txt", "remember"))),

@@ -415,7 +415,7 @@ def test_the_command_shows_failures_first_and_ends_with_1(
     assert "is not published" in lines[7]
     for words in (
         "- Configuration: 3 passed, 1 skipped (There is no",
-        "✗ Public ids: 2 passed, 1 failed",
+        "✗ Public ids: 3 passed, 1 failed",
         "! EvalAI: 9 passed, 1 with warnings",
         "“Healthy” with the phases dev, eval",
         "Phase dev: 80 public ids, 3 tasks.",

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import stat
 from collections.abc import Iterator
-from itertools import combinations, takewhile
+from itertools import takewhile
 from pathlib import Path
 
 from leaderboard.git import Repository
@@ -62,15 +62,8 @@ def pause(challenge: CheckedChallenge) -> Iterator[Finding]:
 
 
 def phases(challenge: CheckedChallenge) -> Iterator[Finding]:
-    """Compare the phases with one another, and their folds with what a steady score needs."""
-    configuration = challenge.configuration
-    for (first, phase), (second, other) in combinations(configuration.phases.items(), 2):
-        if configuration.path(phase.ids) == configuration.path(other.ids):
-            yield warn(
-                f"{first} and {second} have the same public ids. Teams can tune embeddings for one phase in the other.",
-                "Publish other samples for the last phase.",
-            )
-    for codename, phase in configuration.phases.items():
+    """Compare the folds of the phases with what a steady score needs."""
+    for codename, phase in challenge.configuration.phases.items():
         if phase.folds < FEW_FOLDS:
             yield warn(
                 f"Phase {codename} has only {count_of(phase.folds, 'fold')}. With so few, the standard deviation in Q is mostly chance.",

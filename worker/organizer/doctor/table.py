@@ -38,7 +38,7 @@ CHALLENGE: tuple[Check[CheckedChallenge], ...] = (
     ),
     Check(
         "configuration.phases",
-        "Does every phase have tasks and ids of its own, and enough folds?",
+        "Does every phase have enough folds?",
         local.phases,
     ),
     Check(
@@ -133,6 +133,7 @@ FILES: tuple[Check[CheckedFiles], ...] = (
     Check("labels.files", "Can the worker load every list of ids and every hidden task?", tasks.examined),
     Check("ids.sorted", "Are the id lists sorted, so that their order tells nothing?", tasks.in_order),
     Check("ids.neutral", "Do the ids name no task, and look alike for all tasks?", tasks.neutral, RENAME),
+    Check("ids.separate", "Does every phase have samples of its own?", tasks.separate),
     Check("ids.labeled", "Does every task label every public id?", tasks.labeled),
     Check(
         "labels.enough",

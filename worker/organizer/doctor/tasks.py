@@ -79,6 +79,17 @@ def neutral(files: CheckedFiles) -> Iterator[Finding]:
             )
 
 
+def separate(files: CheckedFiles) -> Iterator[Finding]:
+    """Look for ids that two phases share."""
+    for (first, ids), (second, others) in combinations(files.ids.items(), 2):
+        if shared := len({*ids} & {*others}):
+            yield warn(
+                f"The phases {first} and {second} share {count_of(shared, 'public id')}."
+                " Teams can tune embeddings for one phase in the other.",
+                "Publish other samples for the last phase.",
+            )
+
+
 def labeled(files: CheckedFiles) -> Iterator[Finding]:
     """Look for ids that not all tasks label, which participants can find out."""
     for codename, tasks in files.tasks.items():

@@ -388,6 +388,12 @@ def _other_default_branch(challenge: FaultyChallenge) -> None:
     git(challenge.folder / "board.git", "symbolic-ref", "HEAD", "refs/heads/master")
 
 
+def _checked_out(challenge: FaultyChallenge) -> None:
+    challenge.push("README.md", "# Ours")
+    shutil.move(challenge.folder / "board.git", challenge.folder / "board" / ".git")
+    challenge.change({"leaderboard": {"repository": "./board"}})
+
+
 NOBODY = "http://127.0.0.1:9"  # where nobody listens
 
 
@@ -627,10 +633,8 @@ SHADES: list[tuple[str, Fault]] = [
     ("board.address", (FAIL, _old_git)),
     ("secret.versioned", (FAIL, lambda challenge: challenge.monkeypatch.setenv("PATH", "/nowhere"))),
     ("board.address", (WARN, changing(leaderboard={"repository": "git@127.0.0.1:x/board.git"}))),
-    (
-        "board.push",
-        (WARN, _other_default_branch),
-    ),
+    ("board.push", (WARN, _other_default_branch)),
+    ("board.push", (WARN, _checked_out)),
     (
         "board.history",
         (
@@ -653,5 +657,6 @@ SHADES: list[tuple[str, Fault]] = [
     ("records.same", (FAIL, recorded(overwriting("challenge.secret", "0123456789abcdef" * 4)))),
     ("records.same", (WARN, recorded(changing(fairness={"publish_files": "top:9"})))),
     ("records.same", (WARN, recorded(changing(fairness={"access": "Nobody."})))),
+    ("records.same", (WARN, recorded(changing(leaderboard={"receipts_every": 60})))),
 ]
 """More of what a check must notice."""

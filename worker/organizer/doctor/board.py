@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.git import ForeignFiles
@@ -44,7 +45,6 @@ def address(challenge: CheckedChallenge) -> Iterator[Finding]:
 def examined(repository: CheckedRepository) -> Iterator[Finding]:
     """Say which branch was read, and what a dry run cannot find; compare it with the one that visitors and clones see."""
     configuration = repository.challenge.configuration
-    shown = re.sub(r"(?<=://)[^/@]*@", "", configuration.repository_url)  # without a password
     with repository.challenge.state() as tx:
         commit = tx and last_commit(tx, configuration)
     pushed = (
@@ -54,9 +54,14 @@ def examined(repository: CheckedRepository) -> Iterator[Finding]:
         " (`neuco-worker board publish`)"
     )
     yield note(
-        f"Branch {configuration.leaderboard.branch} of {shown}: a dry run of a push succeeded; {pushed}.",
+        f"Branch {configuration.leaderboard.branch} of {configuration.repository_url}: a dry run of a push succeeded; {pushed}.",
     )
-    branch, default = repository.challenge.configuration.leaderboard.branch, repository.default_branch
+    branch, default = configuration.leaderboard.branch, repository.default_branch
+    if default == branch and Path(configuration.repository_url, ".git").is_dir():
+        yield warn(
+            f"The repository is not bare, and {branch} is checked out in it. By default, git refuses a push there.",
+            "Use a bare one, which `git clone --bare` makes of it.",
+        )
     if repository.files and default != branch:
         yield warn(
             f"The board is pushed to the branch {branch}, but the repository's default branch is {default or 'one that does not exist'}."

@@ -166,14 +166,18 @@ def recorded(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Compare each record with the files, and what was promised with the configuration."""
     secret, configured = read_secret(challenge.configuration), challenge.configuration.fairness.publish_files
     access = " ".join(challenge.configuration.fairness.access.split())
+    receipts_every = challenge.configuration.leaderboard.receipts_every
     with challenge.state() as tx:
-        entries = [] if tx is None else commitments.public(tx)
-        if entries and entries[0].access != access:
-            yield warn(
-                f"The first commitment says of fairness.access: “{entries[0].access}”. The configuration says something else, which has no"
-                " effect.",
-                "Write the same into fairness.access.",
-            )
+        for first in () if tx is None else commitments.public(tx)[:1]:
+            for key, fixed, written in (
+                ("fairness.access", first.access, access),
+                ("leaderboard.receipts_every", f"{first.receipts_every:g}", f"{receipts_every:g}"),
+            ):
+                if fixed != written:
+                    yield warn(
+                        f"The first commitment says of {key}: “{fixed}”. The configuration says something else, which has no effect.",
+                        f"Write the same into {key}.",
+                    )
         for codename in challenge.configuration.phases:
             if tx is None or tx.phase_record(codename) is None:
                 continue  # the first start records it

@@ -111,7 +111,7 @@ def labeled(files: CheckedFiles) -> Iterator[Finding]:
 
 
 def enough(files: CheckedFiles) -> Iterator[Finding]:
-    """Look for tasks with too few samples, or too few positive ones, in the part that is tested on."""
+    """Look for tasks with too few samples, or too few that differ, in the part that is tested on."""
     for codename, task in files.each_task():
         folds, samples = files.configuration.phases[codename].folds, len(task.ids)
         tested = held_out(samples, files.configuration.scoring.test_size)
@@ -120,14 +120,16 @@ def enough(files: CheckedFiles) -> Iterator[Finding]:
                 f"{task.name} in phase {codename}: each fold is tested on only {count_of(tested, 'sample')}, so its score depends"
                 " largely on chance."
             )
-        elif task.type is TaskType.CLASSIFICATION:
-            empty = folds * comb(samples - int(task.labels.sum()), tested) / comb(samples, tested)
-            if empty >= 1:
-                yield warn(
-                    f"{task.name} in phase {codename}: about {empty:.0f} of {folds} folds will have no positive sample in"
-                    " their test part, and score 0 for every team.",
-                    "Label more positive samples, or swap the classes if the other one is rarer.",
-                )
+            continue
+        missing, equal = "two different labels", int(np.unique(task.labels, return_counts=True)[1].max())
+        if task.type is TaskType.CLASSIFICATION:
+            missing, equal = "positive sample", samples - int(task.labels.sum())
+        if (empty := folds * comb(equal, tested) / comb(samples, tested)) >= 1:
+            yield warn(
+                f"{task.name} in phase {codename}: about {empty:.0f} of {folds} folds will have no {missing} in their test part, and"
+                " score 0 for nearly every team.",
+                "Label more samples with the rare value. Of two classes, the rarer one should be the positive one.",
+            )
 
 
 def distinct(files: CheckedFiles) -> Iterator[Finding]:

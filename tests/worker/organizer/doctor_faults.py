@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
+import psutil
 import pytest
 import yaml
 from flask import Flask
@@ -340,7 +341,12 @@ def _broken_git_configuration(challenge: FaultyChallenge) -> None:
 
 def _closed_above(challenge: FaultyChallenge) -> None:
     _open_tasks(challenge)
+    (challenge.folder / "state").mkdir(mode=0o755)
     challenge.folder.chmod(0o700)
+
+
+def _nearly_all_memory(challenge: FaultyChallenge) -> None:
+    challenge.change({"submission": {"memory_gigabytes": 0.9 * psutil.virtual_memory().total / 1e9}})
 
 
 def _old_git(challenge: FaultyChallenge) -> None:
@@ -379,7 +385,7 @@ def recorded(then: Plant) -> Plant:
 
 def _open_tasks(challenge: FaultyChallenge) -> None:
     tasks = challenge.folder / "tasks"
-    for path in (challenge.folder, tasks, *tasks.rglob("*")):
+    for path in (tasks, *tasks.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
@@ -557,6 +563,7 @@ UNKNOWN: dict[str, Plant] = {
 """What a check cannot find out, so that it must not pass."""
 HARMLESS: list[tuple[str, Plant]] = [
     ("secret.readable", _closed_above),
+    ("machine.state", _closed_above),
     ("board.push", _broken_git_configuration),
 ]
 """What a check must not take for a fault."""
@@ -658,6 +665,7 @@ SHADES: list[tuple[str, Fault]] = [
     ),
     ("machine.state", (FAIL, recorded(overwriting("state/worker.db", "no database " * 100)))),
     ("machine.capacity", (WARN, changing(scoring={"threads": 4096}))),
+    ("machine.capacity", (WARN, _nearly_all_memory)),
     ("records.same", (FAIL, recorded(overwriting("challenge.secret", "0123456789abcdef" * 4)))),
     ("records.same", (WARN, recorded(changing(fairness={"publish_files": "top:9"})))),
     ("records.same", (WARN, recorded(changing(fairness={"access": "Nobody."})))),

@@ -68,6 +68,7 @@ def challenge(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """A copy of the healthy challenge."""
     folder = tmp_path / "etc" / "neuco-worker" / "earth"
     shutil.copytree(healthy, folder)
+    folder.chmod(0o755)
     with FaultyChallenge(folder=folder, monkeypatch=monkeypatch) as challenge:
         yield challenge
 
@@ -110,6 +111,15 @@ def test_what_was_not_checked_does_not_pass(challenge: FaultyChallenge, identifi
     """The reason is named instead: there is nothing to look at, or only its use would show whether it is right."""
     UNKNOWN[identifier](challenge)
     assert challenge.examine(identifier).outcomes[0].level is Level.SKIPPED
+
+
+@pytest.mark.processes
+def test_a_file_that_cannot_be_read_is_told_once(challenge: FaultyChallenge) -> None:
+    """The system's reason is given with the path, and all other checks go on."""
+    challenge.change({"phases": {"dev": {"tasks": "x" * 300}}})
+    failed = challenge.examine(offline=True).at(Level.FAIL)
+    (sentence,) = (finding.sentence for outcome in failed for finding in outcome.findings)
+    assert re.search(r"/earth/x+ cannot be used: File name too long\.", sentence)
 
 
 @pytest.mark.processes

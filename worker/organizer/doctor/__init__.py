@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scoring.errors import NeucoError
+from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import load
 from worker.organizer.doctor.check import (
     Check,
@@ -90,7 +90,7 @@ def _attempt(read: Callable[..., T], *arguments: object) -> T | Exception:
     """Return what a function reads, or the error that says why it cannot."""
     try:
         return read(*arguments)
-    except (NeucoError, NotChecked, ExceptionGroup) as error:
+    except Exception as error:  # noqa: BLE001 - each check that needs it says what it means
         return error
 
 
@@ -108,6 +108,9 @@ def _findings(check: Check[Any], subject: object, reported: dict[str, str]) -> l
         errors = unusable.exceptions
     except NeucoError as error:
         errors = [error]
+    except OSError as error:
+        sentence = f"{error.filename} cannot be used: {error.strerror}."
+        errors = [OrganizerError(sentence, hint="Check its owner and permissions.", code="doctor.file")]
     except Exception as defect:  # noqa: BLE001 - a defect in one check must not hide what the others find
         hint = "This is a bug in neuco-worker. Report it, with the check's name and your configuration without its secrets."
         findings.append(fail(f"This check itself failed ({type(defect).__name__}).", hint))
@@ -118,7 +121,7 @@ def _findings(check: Check[Any], subject: object, reported: dict[str, str]) -> l
         )
     return [
         replace(finding, hint=check.hint) if finding.level in PROBLEMS and not finding.hint else finding
-        for finding in findings
+        for finding in dict.fromkeys(findings)
     ]
 
 

@@ -28,6 +28,7 @@ from worker.runtime.storage import GIGABYTE
 
 FEW_FOLDS = 10
 LADDER_FOLDS = 40  # with which the Ladder was measured, see SECURITY.md
+MEMORY_SHARE = 0.8  # of the machine's; MemoryMax= of the units
 DISTINCT_BYTES = 16  # of 32; random secrets have about 30 different bytes, and never as few as this
 
 
@@ -144,7 +145,13 @@ def readable(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Look for hidden files that other users of this machine can read."""
     configuration = challenge.configuration
     for folder in dict.fromkeys(configuration.path(phase.tasks) for phase in configuration.phases.values()):
-        if folder.is_dir() and _open_to_others(folder, challenge.base):
+        open_files = (
+            file.is_file()
+            and file.stat().st_mode & stat.S_IROTH
+            and file.parent.stat().st_mode & stat.S_IXOTH
+            for file in folder.rglob("*")
+        )
+        if folder.is_dir() and _others_enter(folder, challenge.base) and any(open_files):
             yield warn(
                 f"Every user of this machine can read the label files in {folder}.",
                 f"Run: chmod -R o-rwx {shlex.quote(str(folder))}",
@@ -206,15 +213,10 @@ def _tracked(path: Path) -> bool:
         return False  # no repository
 
 
-def _open_to_others(folder: Path, base: Path) -> bool:
-    """Return whether other users can reach a file and read it; folders above the challenge's are not checked."""
+def _others_enter(folder: Path, base: Path) -> bool:
+    """Return whether other users can enter a folder; folders above the challenge's are not checked."""
     way = [folder, *takewhile(lambda step: step != base.parent, folder.parents)]
-    if not all(step.stat().st_mode & stat.S_IXOTH for step in way):
-        return False
-    return any(
-        file.is_file() and file.stat().st_mode & stat.S_IROTH and file.parent.stat().st_mode & stat.S_IXOTH
-        for file in folder.rglob("*")
-    )
+    return all(step.stat().st_mode & stat.S_IXOTH for step in way)
 
 
 def state(challenge: CheckedChallenge) -> Iterator[Finding]:
@@ -232,7 +234,7 @@ def state(challenge: CheckedChallenge) -> Iterator[Finding]:
             f"state: {file} is not a file.",
             "Name a file in a folder of its own, as in sqlite:///./state/worker.db.",
         )
-    if folder.is_dir() and folder.stat().st_mode & stat.S_IRWXO:
+    if folder.is_dir() and _others_enter(folder, challenge.base):
         yield fail(
             f"Every user of this machine can look into {folder}, where submissions and fold scores are kept.",
             f"Run: chmod 700 {shlex.quote(str(folder))}",
@@ -260,9 +262,10 @@ def capacity(challenge: CheckedChallenge) -> Iterator[Finding]:
     total, cores = psutil.virtual_memory().total / GIGABYTE, len(os.sched_getaffinity(0))
     at_once, threads = configuration.scoring.at_once, configuration.scoring.threads
     allowed = configuration.submission.memory_gigabytes * at_once
-    if total < allowed:
+    if MEMORY_SHARE * total < allowed:
         yield warn(
-            f"This machine has {total:.1f} GB of memory, but {count_of(at_once, 'evaluation')} at once may take {allowed:g} GB.",
+            f"This machine has {total:.1f} GB of memory, of which a service may use {MEMORY_SHARE:.0%}, but"
+            f" {count_of(at_once, 'evaluation')} at once may take {allowed:g} GB.",
             "Lower submission.memory_gigabytes or scoring.at_once, or use a machine with more memory.",
         )
     if threads != "auto" and threads > cores:

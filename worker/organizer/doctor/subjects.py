@@ -269,7 +269,7 @@ def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
 
     def note_answer(response: requests.Response, *_: Any, **__: Any) -> None:
         """Note where files are stored, which the client ignores."""
-        with contextlib.suppress(requests.JSONDecodeError, AttributeError):
+        with contextlib.suppress(ValueError, RecursionError, AttributeError):
             seen["stored_at"] = text(response.json().get("evaluation_script")) or seen["stored_at"]
 
     session = HttpSession()
@@ -303,7 +303,7 @@ def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> Challe
         except NeucoError:
             raise error from None
         raise OrganizerError(
-            f"{error.sentence} EvalAI answers all other requests, so two challenges probably share the queue {queue}.",
+            f"{error.sentence} EvalAI answers other requests, so two challenges probably share the queue {queue}.",
             hint="Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
             code="evalai.queue",
         ) from error

@@ -98,7 +98,7 @@ def torch_tensor(values: Any) -> Any:
 
 
 def xarray_table(values: Any) -> Any:
-    """Return a labeled array; xarray is not installed everywhere."""
+    """Return a labeled array."""
     return pytest.importorskip("xarray").DataArray(values, dims=("id", "dim"), coords={"id": IDS})
 
 

@@ -229,6 +229,7 @@ class Story:
 
     def publish(self, until: datetime | None = None) -> PublicRepository:
         """Return everything that is public at a moment; by default at the end, with the reveals."""
+        self.events.sort(key=lambda event: event.at)
         lines, sites = self.lines(until), []
         shown = self.revealed if until is None else ()
         entries = [

@@ -15,11 +15,12 @@ from scoring.evaluate import tested
 from scoring.inputs.tables import LabelRow
 from scoring.randomness import test_parts
 from scoring.tasks import Task, TaskType, make_task
-from tests.acceptance.fair_challenge import REVEAL
+from tests.acceptance.fair_challenge import REVEAL, revealed, with_reveal
 from tests.acceptance.liar import EVERY, Story
 from tests.acceptance.lie import Lie, Tell, score
 from tests.worker.harness.harness import IDS
 from worker.fairness import events, manifests
+from worker.verify.public import PublicRepository
 
 
 def _leave_out(team: str) -> Tell:
@@ -202,6 +203,14 @@ def _reveal_with(**keys: Any) -> Tell:
     return lambda story: story.reveals["dev"].update(keys)
 
 
+def _in_another_order(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Put the events of phase dev in the order of their submissions, as if one had happened after the other."""
+    repository = PublicRepository(files=files)
+    document = revealed(repository)
+    document["register"].sort(key=lambda opening: opening.get("fields", {}).get("submission", 0))
+    return dict(with_reveal(repository, document).files)
+
+
 def _text_around(files: dict[str, bytes]) -> dict[str, bytes]:
     return {
         **files,
@@ -294,6 +303,9 @@ DOCUMENTS: dict[str, Lie] = {
         words="its rules ask for a score in phase dev, which has not been revealed",
     ),
     "another close on the page": Lie(lambda story: setattr(story, "closed_told", story.log[1]), "dev: page"),
+    "events in another order": Lie(
+        lambda story: setattr(story, "on_files", _in_another_order), "dev: reveal", "events are not in order"
+    ),
     "words around the board": Lie(
         lambda story: setattr(story, "on_files", _text_around), words="The winner is B.”"
     ),

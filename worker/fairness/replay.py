@@ -40,16 +40,6 @@ class EventHistory(Generic[Dated]):
 
     events: list[Dated] = field(default_factory=list)
 
-    def add(self, event: Dated) -> None:
-        """Append an event.
-
-        Raises:
-            ValueError: If it is earlier than the one before.
-        """
-        if self.events and event.at < self.events[-1].at:
-            raise ValueError("events are not in order")
-        self.events.append(event)
-
     def at(self, moment: datetime) -> Dated | None:
         """Return the newest event at a moment."""
         place = bisect_right(self.events, moment, key=AT)
@@ -87,7 +77,7 @@ class PhaseReplay:
         self.teams: dict[int, EventHistory[TeamEvent]] = {}
         self.scores: dict[str, EventHistory[ScoreEvent]] = {}
         self.answered_at: dict[str, datetime] = {}
-        self.end = datetime.min.replace(tzinfo=UTC)
+        self.end = self._newest = datetime.min.replace(tzinfo=UTC)
         self.private: set[str] = set()
         self.notes: list[ChallengeEvent] = []
         self._others = others
@@ -102,20 +92,25 @@ class PhaseReplay:
         """Add the next event.
 
         Raises:
-            ValueError: If it is earlier than the one before about the same subject.
+            ValueError: If it is earlier than the one before.
         """
+        if event.at < self._newest:  # the Ladder and decisions about teams go by the order of events
+            raise ValueError("events are not in order")
+        self._newest = event.at
         if isinstance(event, PhaseEvent | TeamEvent | SubmissionEvent | ScoreEvent):
-            self.end = max(self.end, event.at)
+            self.end = event.at
         match event:
             case ChallengeEvent():
                 self.notes.append(event)
             case PhaseEvent():
-                self.decisions.add(event)
+                self.decisions.events.append(event)
             case TeamEvent():
                 self._decide(event)
             case SubmissionEvent():
-                self.registered.setdefault(event.entry, EventHistory()).add(event)
-                self.submissions.setdefault(event.entry, EventHistory()).add(self._decided(event, event.at))
+                self.registered.setdefault(event.entry, EventHistory()).events.append(event)
+                self.submissions.setdefault(event.entry, EventHistory()).events.append(
+                    self._decided(event, event.at)
+                )
                 self._entry_of.setdefault(event.submission, event.entry)
                 if event.answered:
                     self.answered_at.setdefault(event.entry, event.at)
@@ -124,19 +119,19 @@ class PhaseReplay:
                     team = event.team_key, bool(event.public_at_first)
                     self._places[event.entry] = len(self.scores)
                     self._ladders.setdefault(team, []).append(event.entry)
-                self.scores.setdefault(event.entry, EventHistory()).add(event)
+                self.scores.setdefault(event.entry, EventHistory()).events.append(event)
             case QualifyingEvent():
                 self.private.add(event.entry)
-                self._qualifying.setdefault(event.entry, EventHistory()).add(event)
+                self._qualifying.setdefault(event.entry, EventHistory()).events.append(event)
             case _:
                 self.private.add(event.entry)
 
     def _decide(self, event: TeamEvent) -> None:
         """Let a decision about a team change each of its submissions."""
-        self.teams.setdefault(event.team_key, EventHistory()).add(event)
+        self.teams.setdefault(event.team_key, EventHistory()).events.append(event)
         for entry, history in self.registered.items():
             if history.events[-1].team_key == event.team_key:
-                self.submissions[entry].add(self._decided(history.events[-1], event.at))
+                self.submissions[entry].events.append(self._decided(history.events[-1], event.at))
 
     def _decided(self, facts: SubmissionEvent, moment: datetime) -> SubmissionEvent:
         """Return the facts about a submission as the decision about its team makes them from a moment on."""
@@ -383,7 +378,7 @@ class ChallengeReplay(dict[str, PhaseReplay]):
         """Add the next event.
 
         Raises:
-            ValueError: If it is earlier than the one before about the same subject.
+            ValueError: If it is earlier than the one before.
         """
         if isinstance(event, TeamEvent | ChallengeEvent):
             self._everywhere.append(event)

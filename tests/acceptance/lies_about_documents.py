@@ -19,7 +19,7 @@ from tests.acceptance.fair_challenge import REVEAL, revealed, with_reveal
 from tests.acceptance.liar import EVERY, Story
 from tests.acceptance.lie import Lie, Tell, score
 from tests.worker.harness.harness import IDS
-from worker.fairness import events, manifests
+from worker.fairness import events, manifests, receipts
 from worker.verify.public import PublicRepository
 
 
@@ -211,6 +211,10 @@ def _in_another_order(files: dict[str, bytes]) -> dict[str, bytes]:
     return dict(with_reveal(repository, document).files)
 
 
+def _other_line_ends(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {**files, receipts.PATH: files[receipts.PATH].replace(b"\n", b"\r")}
+
+
 def _text_around(files: dict[str, bytes]) -> dict[str, bytes]:
     return {
         **files,
@@ -305,6 +309,9 @@ DOCUMENTS: dict[str, Lie] = {
     "another close on the page": Lie(lambda story: setattr(story, "closed_told", story.log[1]), "dev: page"),
     "events in another order": Lie(
         lambda story: setattr(story, "on_files", _in_another_order), "dev: reveal", "events are not in order"
+    ),
+    "a log with other line ends": Lie(
+        lambda story: setattr(story, "on_files", _other_line_ends), "receipts", "it is not valid JSON"
     ),
     "words around the board": Lie(
         lambda story: setattr(story, "on_files", _text_around), words="The winner is B.”"

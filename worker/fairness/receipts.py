@@ -6,6 +6,7 @@ when something happened nor how often.
 
 from __future__ import annotations
 
+import io
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -185,7 +186,7 @@ def read_log(content: bytes) -> list[Line]:
     Raises:
         Malformed: If one of them is not exactly a line.
     """
-    return [read(Line, line, f"{PATH}, line {number}") for number, line in enumerate(content.splitlines(), 1)]
+    return [read(Line, line, f"{PATH}, line {number}") for number, line in enumerate(io.BytesIO(content), 1)]
 
 
 def head_of(line: str | None) -> str:

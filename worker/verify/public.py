@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -147,9 +148,9 @@ class PublicRepository:
 
     @cached_property
     def _boards(self) -> list[tuple[HistoryLine, bytes]]:
-        lines = self.files.get(HISTORY, b"").splitlines()
+        lines = io.BytesIO(self.files.get(HISTORY, b""))
         return [
-            (read(HistoryLine, text, f"{HISTORY}, line {number}"), text)
+            (read(HistoryLine, text, f"{HISTORY}, line {number}"), text.removesuffix(b"\n"))
             for number, text in enumerate(lines, 1)
         ]
 

@@ -2,7 +2,7 @@
 
 from leaderboard.rendering.assets import templates
 from leaderboard.rendering.documents import EntryRow, HistoryLine, PhaseDocument, Row, printed
-from leaderboard.rendering.files import BEGIN, END, render
+from leaderboard.rendering.files import around_block, render
 from leaderboard.rendering.history import (
     BoardName,
     board_name,
@@ -16,13 +16,12 @@ from leaderboard.rendering.reading import each_board, read_site
 from leaderboard.rendering.rows import public_rows, rank_changes
 
 __all__ = [
-    "BEGIN",
-    "END",
     "BoardName",
     "EntryRow",
     "HistoryLine",
     "PhaseDocument",
     "Row",
+    "around_block",
     "board_name",
     "csv_cell",
     "csv_text",

@@ -19,8 +19,6 @@ from leaderboard.rendering.page import render_page
 from leaderboard.rendering.shown import ShownPhase, shown_phases
 from leaderboard.snapshot import Site
 
-BEGIN = "<!-- neuco-worker:begin -->"
-END = "<!-- neuco-worker:end -->"
 _MARKER = re.compile(rb"^[ \t]*<!-- neuco-worker:(begin|end) -->[ \t]*\r?$", re.MULTILINE)
 
 
@@ -37,15 +35,21 @@ def update_readme(
         return f"# {markdown(title)}\n\n{block}\n".encode()
     newline = "\r\n" if b"\r\n" in existing.split(b"\n", 1)[0] + b"\n" else "\n"
     ours = block.replace("\n", newline).encode()
+    if (around := around_block(existing)) is not None:
+        return around[0] + ours + around[1]
+    gap = newline if existing.endswith(b"\n") else newline * 2
+    return existing + gap.encode() + ours + newline.encode()
+
+
+def around_block(existing: bytes) -> tuple[bytes, bytes] | None:
+    """Return what is before and after our block in README.md; None if there is no block."""
     start = None
     for match in _MARKER.finditer(existing):
         if match.group(1) == b"begin":
             start = match.start()
         elif start is not None:
-            end = match.end() - (1 if match.group().endswith(b"\r") else 0)
-            return existing[:start] + ours + existing[end:]
-    gap = newline if existing.endswith(b"\n") else newline * 2
-    return existing + gap.encode() + ours + newline.encode()
+            return existing[:start], existing[match.end() - match.group().endswith(b"\r") :]
+    return None
 
 
 def render_block(phases: Sequence[ShownPhase], access: str) -> str:

@@ -215,6 +215,12 @@ def _other_line_ends(files: dict[str, bytes]) -> dict[str, bytes]:
     return {**files, receipts.PATH: files[receipts.PATH].replace(b"\n", b"\r")}
 
 
+def _another_board(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Put a board of one's own after a marker without an end, before the challenge's."""
+    title, marker, rest = files["README.md"].partition(b"<!-- neuco-worker:begin -->\n")
+    return {**files, "README.md": title + marker + b"\nThe winner is B.\n\n" + marker + rest}
+
+
 def _text_around(files: dict[str, bytes]) -> dict[str, bytes]:
     return {
         **files,
@@ -312,6 +318,9 @@ DOCUMENTS: dict[str, Lie] = {
     ),
     "a log with other line ends": Lie(
         lambda story: setattr(story, "on_files", _other_line_ends), "receipts", "it is not valid JSON"
+    ),
+    "another board next to the board": Lie(
+        lambda story: setattr(story, "on_files", _another_board), words="The winner is B."
     ),
     "words around the board": Lie(
         lambda story: setattr(story, "on_files", _text_around), words="The winner is B.”"

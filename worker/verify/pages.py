@@ -14,8 +14,8 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from leaderboard import PhaseSite, Site, Terms
-from leaderboard.rendering import BEGIN, END, PhaseDocument, markdown, read_site, render
-from scoring.printable import name_some
+from leaderboard.rendering import PhaseDocument, around_block, markdown, read_site, render
+from scoring.printable import count_of, name_some
 from worker.fairness import commitments, receipts
 from worker.fairness.decisions import public_decisions
 from worker.fairness.disclosure import FILES_PATH, reveal_path
@@ -75,7 +75,8 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
     yield from _compared(repository.files, rendered, sources)
     if around := _around(repository.files.get(README, b""), words.challenge):
         yield believed(
-            f"the text around the board in README.md is the organizers' own, and is not checked: “{around[:SHOWN_CHARACTERS]}”"
+            f"the text around the board in README.md ({count_of(len(around), 'character')}) is the organizers' own, and is not checked:"
+            f" “{around[:SHOWN_CHARACTERS]}”"
         )
     if unexplained := _unexplained(repository, rendered, revealed):
         sentence = f"these files are not the worker's: {name_some(unexplained)}"
@@ -195,9 +196,8 @@ def _excerpt(line: str | None, other: str | None) -> str:
 
 def _around(readme: bytes, title: str) -> str:
     """Return the text around the board in README.md, without the title."""
-    text = readme.decode(errors="replace")
-    around = (text.partition(BEGIN)[0] + text.rpartition(END)[2]).strip()
-    return "" if around == f"# {markdown(title)}" else around
+    text = b"".join(around_block(readme) or ()).decode(errors="replace").strip()
+    return "" if text == f"# {markdown(title)}" else text
 
 
 def _unexplained(

@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from leaderboard.ranking.board import from_json, to_json
 from leaderboard.rendering.assets import schemas
 from leaderboard.rendering.documents import MODELS, PhaseDocument, schema
-from leaderboard.rendering.files import BEGIN, CSV_COLUMNS, END, render
+from leaderboard.rendering.files import CSV_COLUMNS, render
 from leaderboard.rendering.names import display_name
 from leaderboard.rendering.page import UPDATES
 from leaderboard.rendering.rows import minute, public_rows
@@ -38,6 +38,7 @@ from tests.leaderboard.harness.site_fixtures import (
 )
 from tests.leaderboard.rendering.test_names import HOSTILE, names, read_html
 
+BEGIN, END = "<!-- neuco-worker:begin -->", "<!-- neuco-worker:end -->"
 PUBLIC = (
     ".gitattributes",
     "README.md",

@@ -260,7 +260,12 @@ DOCUMENTS: dict[str, Lie] = {
             "commitment",
             "commitment 2 states something that only the first one may",
         )
-        for name, value in (("access", "Nobody"), ("receipts_every", 60.0), ("drawn", {"ghost": "ab" * 48}))
+        for name, value in (
+            ("access", "Nobody"),
+            ("receipts_every", 60.0),
+            ("publish_files", "top:3"),
+            ("drawn", {"ghost": "ab" * 48}),
+        )
     },
     "no rule for published files": Lie(
         _entry(lambda entry: entry.pop("publish_files")),

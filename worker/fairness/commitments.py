@@ -71,7 +71,7 @@ def commit(
         now: The time, in public.
         draws: Phase to the round of drand that will be mixed into its splits.
         drawn: Phase to the signature of the round that was named for it, whose value is mixed in from now on.
-        publish_files: Whose files are published, for phases that are new here; None to keep the earlier commitment's rule.
+        publish_files: Whose files are published of phases that are new here; without one, the earlier commitment's rule stays.
         receipts_every: Seconds between two lines of the log; only the first commitment's counts.
         access: Who knows the hidden tasks; only the first commitment's counts.
     """
@@ -86,7 +86,9 @@ def commit(
             "reason": reason,
             "draws": dict(draws or {}),
             "drawn": dict(drawn or {}),
-            "publish_files": publish_files or entries[-1][0]["publish_files"],
+            "publish_files": publish_files
+            if publish_files and (not entries or phases.keys() - entries[-1][0]["phases"].keys())
+            else entries[-1][0]["publish_files"],
             "receipts_every": entries[0][0]["receipts_every"] if entries else receipts_every,
             "access": entries[0][0]["access"] if entries else " ".join(access.split()),
             "phases": {name: announced for name, (announced, _) in phases.items()},

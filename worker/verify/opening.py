@@ -34,7 +34,7 @@ def sequence(repository: PublicRepository, now: datetime) -> Verdict:
         numbers == list(range(1, len(entries) + 1)) and times == sorted(times),
         "the commitments are not in order, or one is missing",
     )
-    for entry in entries:
+    for before, entry in zip([entries[0], *entries], entries, strict=False):
         body = entry.model_dump(mode="json", exclude={"commitment", "signature"})
         require(
             entry.commitment == manifests.commitment_of(body),
@@ -42,8 +42,10 @@ def sequence(repository: PublicRepository, now: datetime) -> Verdict:
         )
         require(
             (entry.access, entry.receipts_every) == (entries[0].access, entries[0].receipts_every)
-            and {*entry.draws, *entry.drawn} <= entry.phases.keys(),
-            f"commitment {entry.sequence} states something that only the first one may, or a value for a phase that it lacks",
+            and {*entry.draws, *entry.drawn} <= entry.phases.keys()
+            and (entry.publish_files == before.publish_files or entry.phases.keys() - before.phases.keys()),
+            f"commitment {entry.sequence} states something that only the first one may, or the first one to a phase, or a value for a phase"
+            " that it lacks",
         )
     require(times[-1] <= now + A_DAY, f"commitment {len(entries)} is dated in the future")
     reasons = "; ".join(entry.reason for entry in entries[1:])

@@ -21,6 +21,12 @@ def _facts_of_the_winner(story: Story, *, only_first: bool = False, **facts: Any
         event.fields.update(facts)
 
 
+def _refuse_the_winner(story: Story) -> None:
+    for event in story.about(story.sent_by("A")[-1]):
+        if event.fields.get("answered"):
+            event.fields.update(answered=False, refused=True)
+
+
 def _set_folds(change: Callable[[list[Any]], list[Any]]) -> Tell:
     def tell(story: Story) -> None:
         cell = score(story, "C").fields["cells"]["alpha"]
@@ -187,6 +193,13 @@ ENTRIES: dict[str, Lie] = {
             event for event in story.about(story.sent_by("A")[-1]) if event.fields.get("answered")
         ),
         words="(scored, not answered; registered on",
+    ),
+    "an entry that is said to be refused": Lie(
+        _refuse_the_winner, words="(it is said to be refused; registered on"
+    ),
+    "a rival's entry that is a trial from the start": Lie(
+        lambda story: [event.fields.update(own=True) for event in story.about(story.sent_by("A")[-1])],
+        words="(it is taken for a trial; registered on",
     ),
     "an entry that was received and never scored": Lie(
         lambda story: story.drop(story.about(story.sent_by("A")[-1])[1:]),

@@ -31,7 +31,9 @@ from worker.verify.timeline import CLOCK_SLACK
 from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, require
 
 CLOCKS_APART = timedelta(hours=2)  # by which the clocks of EvalAI and of the worker may differ
-NAMED = 20  # open entries that are listed
+NAMED = 20  # entries on no board that are listed
+KEPT = {Place.REFUSED: "it is said to be refused", Place.TRIAL: "it is taken for a trial"}
+"""Places that leave an entry on no board by what the organizers say of it alone."""
 FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as first seen; these never change
 ONCE_KNOWN = ("file", "content")
 # a score repeats these as they were when it was registered
@@ -267,7 +269,7 @@ def received(phase: RevealedPhase) -> Iterator[Verdict]:
 
 
 def placed(phase: RevealedPhase) -> Verdict:
-    """Count the entries in each place, and list the open ones: received or scored, and not answered.
+    """Count the entries in each place, and list those on no board without a decision.
 
     Raises:
         CheckEnded: If nothing that was published says why an entry is not on the board.
@@ -280,11 +282,12 @@ def placed(phase: RevealedPhase) -> Verdict:
             f"submission {first.submission} is not on the board, and nothing published says why",
         )
         is_closed = not last.answered and placed.by is not None and phase.replay.entry_of(placed.by) is None
-        if placed.place is not Place.OPEN and not is_closed:
+        if placed.place not in (*KEPT, Place.OPEN) and not is_closed:
             continue
         why = "scored, not answered" if entry in phase.replay.scores else "received, not scored"
         why += f", run again as submission {placed.by}, which is not open" if is_closed else ""
         why = "it has no score on the present tasks" if last.answered else why
+        why = KEPT.get(placed.place, why)
         days = (phase.document.revealed_at - first.at).total_seconds() / 86_400
         listed.append(
             f"submission {first.submission} of {display_name(first.team or '')} ({why}; registered on {minute(first.at)},"
@@ -294,6 +297,6 @@ def placed(phase: RevealedPhase) -> Verdict:
         words = ", ".join(f"{numbers[place]} {place}" for place in Place if place in numbers)
         return consistent(f"every open entry has one place: {words or 'there are none'}")
     return believed(
-        f"{count_of(len(listed), 'entry is', 'entries are')} open, so on no board: {name_some(listed, NAMED)}. That nothing else kept"
-        f" {'it' if len(listed) == 1 else 'them'} back is taken on trust"
+        f"{count_of(len(listed), 'entry is', 'entries are')} on no board, without a decision: {name_some(listed, NAMED)}. That nothing else"
+        f" kept {'it' if len(listed) == 1 else 'them'} back is taken on trust"
     )

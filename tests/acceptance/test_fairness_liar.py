@@ -404,3 +404,19 @@ def test_another_deadline_before_is_told(story: Story, tmp_path: Path) -> None:
     assert any("ends_at from 2024-01-01" in sentence for sentence in told)
     assert any("per_day from none to 3" in sentence for sentence in told)
     assert any("ends_at from 2024-01-09" in sentence for sentence in told)  # it was lifted
+
+
+def test_pages_of_another_version_are_not_said_to_follow(story: Story, tmp_path: Path) -> None:
+    """Whoever claims to have rendered a page with another version is not told that it follows from the boards."""
+    repository = Git(tmp_path / "board", story.signer)
+    repository.push(story.publish(story.log[-4]))
+    story.on_files = lambda files: {
+        **files,
+        "index.html": files["index.html"].replace(commitments.SOFTWARE.encode(), b"neuco-worker 99"),
+    }
+    repository.push(story.publish())
+    with repository.checked() as public:
+        report = make_report(public, verdicts(public))
+    (shown,) = [answer for answer in report.answers if answer.question.text.startswith("Is what I see")]
+    assert (shown.status, report.number(Status.CONTRADICTED)) == (Status.BELIEVED, 0)
+    assert any("rendered by “neuco-worker 99”" in sentence for sentence in report.trust)

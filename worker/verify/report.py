@@ -77,12 +77,12 @@ QUESTIONS = (
     Question(
         text="Is what I see what was computed?",
         yes="The published pages are those that follow from the boards.",
-        checks=frozenset(("page", "words", "earlier")),
+        checks=frozenset(("page", "words")),
     ),
     Question(
         text="Has anybody else changed this?",
         yes="Nothing that the challenge published was changed or removed.",
-        checks=frozenset(("signed", "tip", "history", "older clone")),
+        checks=frozenset(("signed", "tip", "history", "earlier", "older clone")),
     ),
 )
 ALWAYS = (

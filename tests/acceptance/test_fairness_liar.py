@@ -358,7 +358,11 @@ EARLIER = {
     "no number": (_document(lambda document: document.update(sequence=0)), "no place in the history"),
     "other rules": (
         _document(lambda document: document["rules"].update(selection="best")),
-        "states other rules than those that were registered then",
+        "states other rules or another close than those that were registered then",
+    ),
+    "another close": (
+        _document(lambda document: document.update(closed_at="2023-09-15T13:00:00Z")),
+        "states other rules or another close than those that were registered then",
     ),
     "another dimension": (
         _document(lambda document: document["terms"].update(embedding_dim=7)),
@@ -404,6 +408,18 @@ def test_another_deadline_before_is_told(story: Story, tmp_path: Path) -> None:
     assert any("ends_at from 2024-01-01" in sentence for sentence in told)
     assert any("per_day from none to 3" in sentence for sentence in told)
     assert any("ends_at from 2024-01-09" in sentence for sentence in told)  # it was lifted
+
+
+def test_a_withdrawn_id_list_is_told(story: Story, tmp_path: Path) -> None:
+    """Participants check their files with it, so it stays."""
+    repository = Git(tmp_path / "board", story.signer)
+    story.on_files = lambda files: {**files, "ids/dev.txt": story.hidden["dev"]["reveal/dev/ids.txt"]}
+    repository.push(story.publish(story.log[-4]))
+    story.on_files = dict
+    repository.push(story.publish())
+    with repository.checked() as public:
+        (sentence,) = [verdict.sentence for verdict in verdicts(public) if "ids/dev.txt" in verdict.sentence]
+    assert sentence.endswith("and is not published now.")
 
 
 def test_pages_of_another_version_are_not_said_to_follow(story: Story, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Earlier versions: what the challenge signed before follows too, so that nothing can be shown for weeks and put right at the end.
 
 Bytes are compared for the newest commit only. Of every earlier version of a phase's JSON, the rows have the names, values, ranks and moves
-of its board in the history, and the rules are those that were registered then; every id list is one that was committed to. All else in
-earlier commits (HTML, README, figures, groups, reasons for moves) is taken on trust.
+of its board in the history, and rules and close are those that were registered then; every id list is one that was committed to. All else
+in earlier commits (HTML, README, figures, groups, reasons for moves) is taken on trust.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
 from worker.fairness import id_lists
 from worker.fairness.documents import Malformed, read
+from worker.fairness.events import PhaseEvent
+from worker.fairness.register import LATEST
 from worker.participant.challenge import list_path
 from worker.verify.commits import Step
 from worker.verify.public import PublicRepository
@@ -45,7 +47,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         (board.sequence, board.made_at): board
         for board in each_board(line for line, _ in repository.boards(name))
     }
-    moments = sorted(at for _, at in boards)
+    oldest_first = sorted(boards.values(), key=attrgetter("made_at"))
     path, number, stated, unread = f"leaderboard/{name}.json", 0, dict[Terms, Step](), list[str]()
     for step, content in repository.versions(path):
         try:
@@ -61,22 +63,17 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         else:
             require(not document.entries, f"{where} has entries, but no place in the history")
         if phase is not None:
-            _compare_rules(document, phase, moments, where)
+            _compare_rules(document, phase, oldest_first, where)
         if document.terms is not None:
             stated.setdefault(document.terms, step)
         number += 1
-    announced = repository.announced(name)
-    dimensions = {entry.embedding_dim for entry in announced}
-    committed = {entry.ids_hash for entry in announced}
+    dimensions = {entry.embedding_dim for entry in repository.announced(name)}
     for terms, step in stated.items():
         require(
             terms.embedding_dim in dimensions,
             f"{step} asked for {count_of(terms.embedding_dim, 'number')} per id, to which there is no commitment",
         )
-    for step, content in repository.versions(list_path(name)):
-        require(
-            ids_hash(id_lists.read(content)) in committed, f"the id list in {step} is not one committed to"
-        )
+    yield from _id_lists(repository, name)
     if number:
         yield consistent(
             f"what the challenge signed earlier follows from the history ({count_of(number, 'version')})"
@@ -89,6 +86,17 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         yield believed(
             f"deadline or limits, which are the organizers' words, were stated otherwise before: {name_some(changes)}"
         )
+
+
+def _id_lists(repository: PublicRepository, name: str) -> Iterator[Verdict]:
+    """Check that each id list was committed to, and say if it was withdrawn."""
+    path, committed = list_path(name), {entry.ids_hash for entry in repository.announced(name)}
+    for step, content in repository.versions(path):
+        require(
+            ids_hash(id_lists.read(content)) in committed, f"the id list in {step} is not one committed to"
+        )
+        if path not in repository.files:
+            yield believed(f"{path} was published in {step}, and is not published now")
 
 
 def _compare_rows(document: PhaseDocument, board: Board, where: str) -> None:
@@ -104,19 +112,31 @@ def _compare_rows(document: PhaseDocument, board: Board, where: str) -> None:
 
 
 def _compare_rules(
-    document: PhaseDocument, phase: RevealedPhase, moments: Sequence[datetime], where: str
+    document: PhaseDocument, phase: RevealedPhase, boards: Sequence[Board], where: str
 ) -> None:
-    """Check that the stated rules were registered at some time from this board to the next one; ``moments`` are those of all boards."""
-    decisions = phase.replay.decisions
-    begins = document.made_at or decisions.events[0].at
-    place = bisect_right(moments, begins)
-    ends = moments[place] if place < len(moments) else None
-    in_force = [decisions.at(begins), *(event for event in decisions.events if event.at > begins)]
-    possible = [event for event in in_force if event is not None and (ends is None or event.at <= ends)]
+    """Check that rules and close were registered at some time from this board to the next one; ``boards`` are all, oldest first."""
+    decisions, possible = phase.replay.decisions, list[PhaseEvent | None]()
+    shown = [document.made_at] if document.made_at is not None else []
+    for begins in shown or [
+        decisions.events[0].at,
+        *(board.made_at for board in boards if not board.standings),
+    ]:
+        place = bisect_right(boards, begins, key=attrgetter("made_at"))
+        ends = boards[place].made_at if place < len(boards) else LATEST
+        possible += [
+            decisions.at(begins),
+            *(event for event in decisions.events if begins < event.at <= ends),
+        ]
+    registered = [(event.rules, _second(event.closed_at)) for event in possible if event is not None]
     require(
-        any(event.rules == document.rules for event in possible) or phase.replay.restored_at is not None,
-        f"{where} states other rules than those that were registered then",
+        (document.rules, document.closed_at) in registered or phase.replay.restored_at is not None,
+        f"{where} states other rules or another close than those that were registered then",
     )
+
+
+def _second(moment: datetime | None) -> datetime | None:
+    """Return a time as a document states it."""
+    return moment and moment.replace(microsecond=0)
 
 
 def _changes(earlier: tuple[Terms, Step], later: tuple[Terms, Step]) -> str:

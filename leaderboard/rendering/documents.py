@@ -211,9 +211,9 @@ class PhaseDocument(Document):
     closed_at: Second | None
     """When the phase was closed; null while it is open."""
     made_at: Second | None
-    """When the board last changed; null while it is empty."""
+    """When the board last changed; null before the first one."""
     sequence: Number
-    """Number of the board within the phase; 0 while it is empty."""
+    """Number of the board within the phase; 0 before the first one."""
     triggers: tuple[Number, ...]
     """Submissions that count from this board on."""
     rules: StatedRules

@@ -103,15 +103,14 @@ def shown_phases(site: Site) -> tuple[ShownPhase, ...]:
     shown = []
     for phase in site.phases:
         document = phase_document(site, phase)
-        board = phase.history[-1] if phase.history and phase.history[-1].standings else None
-        chart = evolution(phase.history, document.entries) if board else None
+        chart = evolution(phase.history, document.entries) if document.entries else None
         shown.append(ShownPhase(site=phase, document=document, rules=rule_lines(document), evolution=chart))
     return tuple(shown)
 
 
 def phase_document(site: Site, phase: PhaseSite) -> PhaseDocument:
     """Return what is published of a phase."""
-    board = phase.history[-1] if phase.history and phase.history[-1].standings else None
+    board = phase.history[-1] if phase.history else None
     decisions = published_decisions(phase)
     rows = public_rows(board, phase.rules.rounding, phase.methods, decisions) if board else ()
     return PhaseDocument(

@@ -20,7 +20,6 @@ from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
 from worker.fairness import id_lists
 from worker.fairness.documents import Malformed, read
-from worker.fairness.events import PhaseEvent
 from worker.fairness.register import LATEST
 from worker.participant.challenge import list_path
 from worker.verify.commits import Step
@@ -47,7 +46,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         (board.sequence, board.made_at): board
         for board in each_board(line for line, _ in repository.boards(name))
     }
-    oldest_first = sorted(boards.values(), key=attrgetter("made_at"))
+    moments = sorted(at for _, at in boards)
     path, number, stated, unread = f"leaderboard/{name}.json", 0, dict[Terms, Step](), list[str]()
     for step, content in repository.versions(path):
         try:
@@ -63,7 +62,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         else:
             require(not document.entries, f"{where} has entries, but no place in the history")
         if phase is not None:
-            _compare_rules(document, phase, oldest_first, where)
+            _compare_rules(document, phase, moments, where)
         if document.terms is not None:
             stated.setdefault(document.terms, step)
         number += 1
@@ -112,21 +111,14 @@ def _compare_rows(document: PhaseDocument, board: Board, where: str) -> None:
 
 
 def _compare_rules(
-    document: PhaseDocument, phase: RevealedPhase, boards: Sequence[Board], where: str
+    document: PhaseDocument, phase: RevealedPhase, moments: Sequence[datetime], where: str
 ) -> None:
-    """Check that rules and close were registered at some time from this board to the next one; ``boards`` are all, oldest first."""
-    decisions, possible = phase.replay.decisions, list[PhaseEvent | None]()
-    shown = [document.made_at] if document.made_at is not None else []
-    for begins in shown or [
-        decisions.events[0].at,
-        *(board.made_at for board in boards if not board.standings),
-    ]:
-        place = bisect_right(boards, begins, key=attrgetter("made_at"))
-        ends = boards[place].made_at if place < len(boards) else LATEST
-        possible += [
-            decisions.at(begins),
-            *(event for event in decisions.events if begins < event.at <= ends),
-        ]
+    """Check that rules and close were registered at some time from this board to the next one; ``moments`` are those of all boards."""
+    decisions = phase.replay.decisions
+    begins = document.made_at or decisions.events[0].at
+    place = bisect_right(moments, begins)
+    ends = moments[place] if place < len(moments) else LATEST
+    possible = [decisions.at(begins), *(event for event in decisions.events if begins < event.at <= ends)]
     registered = [(event.rules, _second(event.closed_at)) for event in possible if event is not None]
     require(
         (document.rules, document.closed_at) in registered or phase.replay.restored_at is not None,

@@ -68,6 +68,7 @@ def test_a_disqualified_team_is_on_no_board_and_gets_its_answers(
     assert harness.stdout(pks["near"])["q_mean"] == harness.stdout(pks["good"])["q_mean"]
     assert "q_mean" in harness.stdout(pks["late eval"])
     assert (harness.teams(), harness.teams("eval")) == (["B"], [])
+    assert harness.contradictions() == []  # although a board has become empty
     text = f"Team A was disqualified with all its submissions ({REASON})."
     assert all(text in harness.published(path) for path in ("README.md", "index.html"))
     listed = json.loads(harness.command("submissions", "--team", "A", "--json").stdout)["submissions"]

@@ -201,7 +201,11 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) ->
         assert ahead.count(Status.CONTRADICTED) == 1
         assert {verdict.status for verdict in older_verdicts(older, older)} == {Status.CONSISTENT}
     clone.git("reset", "-q", "--hard", "HEAD~2")
+    with clone.checked() as repository, opened(str(fair.board)) as older:
+        (back,) = older_verdicts(repository, older)
+        assert (back.status, "forced the branch back" in back.sentence) == (Status.CHANGED, True)
     clone.git("commit", "-q", "--allow-empty", "-m", "another way")
+    sign_head(clone.folder, clone.signer)
     with clone.checked() as repository, opened(str(fair.board)) as older:
         *files, last = older_verdicts(repository, older)
         assert (last.status, "History was rewritten: commit" in last.sentence) == (Status.CONTRADICTED, True)

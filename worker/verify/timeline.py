@@ -254,8 +254,16 @@ def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator
 
 
 def _compared(newer: PublicRepository, older: PublicRepository) -> Iterator[Verdict]:
-    is_signed_commit = older.history is not None and older.history.key is not None
-    by_others = [] if older.history is None else [part for part, _ in older.history.signed]
+    ours, seen = newer.commit, older.history
+    if ours is not None and seen is not None and ours != older.commit and ours.commit in seen.commits:
+        sentence = (
+            f"the older clone goes on after {ours}, which is checked here. The two were named the wrong way"
+            " round, or somebody has forced the branch back; who did is not known"
+        )
+        yield Verdict(status=Status.CHANGED, sentence=sentence)
+        return
+    is_signed_commit = seen is not None and seen.key is not None
+    by_others = [] if seen is None else [part for part, _ in seen.signed]
     whole, unsigned = True, []
     for path in GROWING:
         earlier, later = older.files.get(path, b""), newer.files.get(path, b"")

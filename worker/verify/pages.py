@@ -55,7 +55,7 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
     for name in repository.phases:
         if name not in shown:
             sentence = "the page does not show this phase"
-            yield (contradicted if name in revealed else not_revealed)(sentence, phase=name)
+            yield (believed if name in revealed else not_revealed)(sentence, phase=name)
     if not shown:
         return
     words = next(iter(shown.values()))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.sandbox import ManualClock
@@ -63,3 +64,17 @@ def test_a_private_entry_is_opened_once_the_board_of_another_phase_needs_it(
     assert ranks == {"A": True, "B": True, "C": False, "D": False}
     harness.decide("challenge", "reveal", "--phase", "eval", "--open")
     assert harness.contradictions() == []
+
+
+def test_a_revealed_phase_that_leaves_the_page_is_told(harness: Harness, worker: StepWorker) -> None:
+    """Whoever takes a phase out of the configuration withdraws its page, but none of its boards and events."""
+    harness.submit("A", embeddings(1), phase="eval")
+    worker.drive()
+    worker.stop()
+    harness.decide("challenge", "reveal", "--phase", "eval", "--open")
+    document = yaml.safe_load(harness.path.read_text())
+    harness.path.write_text(yaml.safe_dump({**document, "phases": {"dev": document["phases"]["dev"]}}))
+    worker.start()
+    worker.drive()
+    assert harness.contradictions() == []
+    assert "The page does not show this phase." in [verdict.sentence for verdict in harness.verdicts()]

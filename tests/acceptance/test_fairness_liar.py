@@ -164,6 +164,16 @@ def test_a_receipt_opens_a_closed_score(
     assert (last.status is Status.CONSISTENT) == words.endswith("no board")
 
 
+def test_organizers_own_receipt_contradicts_no_decision(story: Story) -> None:
+    """Rules that no longer list a baseline make a trial of it."""
+    (baseline,) = [event for event in story.of(events.SCORE) if event.fields["own"]]
+    first, close = story.of(events.PHASE)
+    close.fields["rules"] = {**first.fields["rules"], "baselines": []}
+    close.fields["closed_at"] = close.fields["at"]
+    last = list(receipt_verdicts(story.publish(), story.receipt(baseline.fields["submission"])))[-1]
+    assert (last.status, "a trial of their own" in last.sentence) == (Status.BELIEVED, True)
+
+
 def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
     """A receipt may arrive before the log's line that it names, but a line that stays missing is a contradiction, also the first one."""
     late, early = (story.receipt(story.sent_by("A")[place]) for place in (-1, 0))

@@ -48,6 +48,11 @@ def because(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
+AS_A_TRIAL = (
+    "the organizers have registered your submission as a trial of their own: it is on no board. If you are not one of them, that is false,"
+    " and this receipt proves that they answered you"
+)
+"""What the receipt of a trial is told."""
 _UNEXPLAINED = {
     Place.TRIAL: TAKEN_OFF[Place.TRIAL],
     Place.OPEN: "its answer was taken back, or it has no score on the present tasks",
@@ -88,6 +93,8 @@ def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
         return consistent(
             f"{who} does not count: submission {by} of the same team counts {_at(phase, by)}; by the rules, the {rule} one counts"
         )
+    if placed.place is Place.TRIAL and replay.registered[entry].events[0].own:
+        return believed(AS_A_TRIAL)
     if placed.why == PRIVATE:
         return consistent(f"{who} was sent as private: it is on no board")
     if placed.why == LATE:

@@ -12,7 +12,7 @@ from worker.fairness import events, receipts
 from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
 from worker.fairness.receipts import CADENCES, Line, Receipt
-from worker.verify.decisions import counting
+from worker.verify.decisions import AS_A_TRIAL, counting
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, each_opening, read_reveals
 from worker.verify.verdict import (
@@ -195,10 +195,7 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
             f"your submission was registered as a trial by the organizers, although team {', '.join(map(str, rival))} sent it, which has"
             " submissions of its own",
         )
-        return believed(
-            "the organizers have registered your submission as a trial of their own: it is on no board. If you are not one of them, that is"
-            " false, and this receipt proves that they answered you"
-        )
+        return believed(AS_A_TRIAL)
     require(
         _is(opening, "public_at_first", False, nonce),
         "your submission was revealed as private, but was not registered as private",

@@ -215,6 +215,11 @@ def _other_line_ends(files: dict[str, bytes]) -> dict[str, bytes]:
     return {**files, receipts.PATH: files[receipts.PATH].replace(b"\n", b"\r")}
 
 
+def _hidden_signatures(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Write signatures so that a search for them does not find them in an older copy."""
+    return {**files, receipts.PATH: files[receipts.PATH].replace(b'"signature"', rb'"\u0073ignature"')}
+
+
 def _another_board(files: dict[str, bytes]) -> dict[str, bytes]:
     """Put a board of one's own after a marker without an end, before the challenge's."""
     title, marker, rest = files["README.md"].partition(b"<!-- neuco-worker:begin -->\n")
@@ -318,11 +323,17 @@ DOCUMENTS: dict[str, Lie] = {
         words="its rules ask for a score in phase dev, which has not been revealed",
     ),
     "another close on the page": Lie(lambda story: setattr(story, "closed_told", story.log[1]), "dev: page"),
+    "a renewal without a reason": Lie(_once_more(reason=""), words="They renewed it 1 time"),
     "events in another order": Lie(
         lambda story: setattr(story, "on_files", _in_another_order), "dev: reveal", "events are not in order"
     ),
     "a log with other line ends": Lie(
         lambda story: setattr(story, "on_files", _other_line_ends), "receipts", "it is not valid JSON"
+    ),
+    "signatures that a search does not find": Lie(
+        lambda story: setattr(story, "on_files", _hidden_signatures),
+        "signatures",
+        "line 1 of the public log is not signed",
     ),
     "another board next to the board": Lie(
         lambda story: setattr(story, "on_files", _another_board), words="The winner is B."

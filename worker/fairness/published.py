@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -35,14 +36,13 @@ NEWER = (
 )
 LARGE_BYTES = 8_000_000
 """Nothing that a key has signed is longer; to read what somebody else has pushed takes up to twenty times its length in memory."""
+_SIGNATURE = re.compile(rb'"signature": ?"[0-9a-f]{128}"')
 _UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, RecursionError)
 
 
-def documents(path: str, content: bytes, *, signed: bool = False) -> Iterator[Any]:
-    """Yield what can be read in a file: the commitments, the lines, or the document; all of them, or only what may be signed."""
+def documents(path: str, content: bytes) -> Iterator[Any]:
+    """Yield what can be read in a file: the commitments, the lines, or the document."""
     for piece in io.BytesIO(content) if path.endswith(".jsonl") else [content]:
-        if signed and (len(piece) > LARGE_BYTES or b'"signature"' not in piece):
-            continue
         with suppress(*_UNREADABLE):
             document = json.loads(piece)
             yield from document if path == commitments.PATH else [document]
@@ -53,7 +53,8 @@ def signed_in(path: str, content: bytes, key: str | None) -> set[Signed]:
     signed = set[Signed]()
     if key is None or path not in SIGNED:  # a copy in another file is nothing that was published there
         return signed
-    for document in documents(path, content, signed=True):
+    pieces = _signed_lines(content) if path == receipts.PATH else [content]
+    for document in documents(path, b"".join(piece for piece in pieces if len(piece) <= LARGE_BYTES)):
         with suppress(*_UNREADABLE):
             signature, kind, body = document.pop("signature"), COMMITMENT, document
             if path == receipts.PATH:
@@ -61,6 +62,16 @@ def signed_in(path: str, content: bytes, key: str | None) -> set[Signed]:
             if is_signed(key, kind, body, signature):
                 signed.add((path, canonical(body).decode()))
     return signed
+
+
+def _signed_lines(content: bytes) -> Iterator[bytes]:
+    """Yield the lines with a signature; others may have pushed millions without one."""
+    ends = 0
+    for found in _SIGNATURE.finditer(content):
+        if found.start() >= ends:
+            begins = content.rfind(b"\n", 0, found.start()) + 1
+            ends = content.find(b"\n", found.end()) + 1 or len(content)
+            yield content[begins:ends]
 
 
 class StateIsBehind(InfrastructureError):

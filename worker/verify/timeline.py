@@ -12,9 +12,9 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
+from scoring.documents import canonical
 from scoring.printable import name_some
-from worker.challenge import signing
-from worker.challenge.signing import is_signed, openssh
+from worker.challenge.signing import openssh
 from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.published import signed_in
@@ -175,18 +175,16 @@ def log(repository: PublicRepository, now: datetime) -> Verdict:
 
 
 def signatures(repository: PublicRepository) -> Verdict:
-    """Check that commitments and batches are signed with the challenge's key."""
-    key = repository.key or ""
-    for entry in repository.commitments:
-        require(
-            signing.key_of(entry.to_json()) == key,
-            f"commitment {entry.sequence} is not signed with the challenge's key",
-        )
-    for line in repository.log:
-        require(
-            is_signed(key, receipts.BATCH, line.head, line.signature),
-            f"line {line.sequence} of the public log is not signed with the challenge's key",
-        )
+    """Check that commitments and batches are signed with the challenge's key, as anybody who looks for what it has signed finds them."""
+    entries = [entry.model_dump(mode="json", exclude={"signature"}) for entry in repository.commitments]
+    for path, what, listed in (
+        (commitments.PATH, "commitment {}", entries),
+        (receipts.PATH, "line {} of the public log", [line.head for line in repository.log]),
+    ):
+        signed = signed_in(path, repository.files.get(path, b""), repository.key)
+        for number, body in enumerate(listed, 1):
+            is_signed = (path, canonical(body).decode()) in signed
+            require(is_signed, f"{what.format(number)} is not signed with the challenge's key")
     return consistent("commitments and log are signed with the challenge's key")
 
 

@@ -51,7 +51,7 @@ def sequence(repository: PublicRepository, now: datetime) -> Verdict:
     reasons = "; ".join(entry.reason for entry in entries[1:])
     changed = f"They renewed it {count_of(len(entries) - 1, 'time')}: {reasons}"
     return consistent(
-        f"the organizers made their commitment on {times[0].isoformat()}. {changed if reasons else 'It was never changed'}"
+        f"the organizers made their commitment on {times[0].isoformat()}. {changed if entries[1:] else 'It was never changed'}"
     )
 
 

@@ -21,7 +21,6 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | No
     "splits": opening.splits,
     "fixed": opening.fixed,
     "labels": opening.labels,
-    "ids": opening.ids,
     "scores": facts.scores,
     "possible": facts.possible,
     "boards": registered.boards_follow,
@@ -53,7 +52,7 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
     if reveals.phases:
         yield from judged("register", registered.nothing_left_out, repository, reveals.phases.values())
     for name in repository.phases:
-        yield from judged("ids", opening.id_list, repository, name, phase=name)
+        yield from judged("ids", opening.ids, repository, name, phase=name)
         yield from judged(
             "earlier", earlier.documents, repository, name, reveals.phases.get(name), phase=name
         )

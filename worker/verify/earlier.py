@@ -119,16 +119,15 @@ def _compare_rules(
     place = bisect_right(moments, begins)
     ends = moments[place] if place < len(moments) else LATEST
     possible = [decisions.at(begins), *(event for event in decisions.events if begins < event.at <= ends)]
-    registered = [(event.rules, _second(event.closed_at)) for event in possible if event is not None]
+    registered = [
+        (event.rules, event.closed_at and event.closed_at.replace(microsecond=0))
+        for event in possible
+        if event is not None
+    ]
     require(
         (document.rules, document.closed_at) in registered or phase.replay.restored_at is not None,
         f"{where} states other rules or another close than those that were registered then",
     )
-
-
-def _second(moment: datetime | None) -> datetime | None:
-    """Return a time as a document states it."""
-    return moment and moment.replace(microsecond=0)
 
 
 def _changes(earlier: tuple[Terms, Step], later: tuple[Terms, Step]) -> str:

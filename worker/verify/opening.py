@@ -185,18 +185,11 @@ def _version(rows: Sequence[LabelRow], task: CommittedTask) -> str:
     return task_version(TaskType(task.type), ids, np.array(labels), groups, package=task.package)
 
 
-def ids(phase: RevealedPhase) -> Verdict:
-    """Check that the id list is the public one."""
-    require(ids_hash(phase.ids) == phase.protocol.ids_hash, "the id list is not the one committed to")
-    return consistent("the id list is the one committed to")
-
-
-def id_list(repository: PublicRepository, phase: str) -> Verdict | None:
-    """Check that the id list offered to participants is the one that was committed to; None if there is none."""
-    path = list_path(phase)
-    announced = repository.announced(phase)
-    if path not in repository.files:
-        return None
-    is_it = announced and ids_hash(id_lists.read(repository.files[path])) == announced[-1].ids_hash
-    require(is_it, f"{path}: the id list is not the one committed to")
-    return consistent(f"{path}: the id list is the one committed to")
+def ids(repository: PublicRepository, phase: str) -> Iterator[Verdict]:
+    """Check that the id lists, the one offered to participants and the one of the reveal, are those that were committed to."""
+    for path in (list_path(phase), f"reveal/{phase}/ids.txt"):
+        if path in repository.files:
+            committed = {entry.ids_hash for entry in repository.announced(phase)[-1:]}
+            is_it = ids_hash(id_lists.read(repository.files[path])) in committed
+            require(is_it, f"{path}: the id list is not the one committed to")
+            yield consistent(f"{path}: the id list is the one committed to")

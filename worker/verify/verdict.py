@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from worker.fairness.documents import Malformed
 
@@ -28,7 +29,7 @@ class Status(StrEnum):
     CONTRADICTED = "contradicted"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Verdict:
     """The result of one check.
 
@@ -42,29 +43,20 @@ class Verdict:
 
     status: Status
     sentence: str
+    _: KW_ONLY
     submissions: tuple[int, ...] = ()
     check: str = ""
     phase: str | None = None
 
 
-def consistent(sentence: str, *, phase: str | None = None) -> Verdict:
-    """Return the verdict that something follows from what was published."""
-    return Verdict(status=Status.CONSISTENT, sentence=sentence, phase=phase)
-
-
-def believed(sentence: str, *, phase: str | None = None) -> Verdict:
-    """Return the verdict that something must be trusted."""
-    return Verdict(status=Status.BELIEVED, sentence=sentence, phase=phase)
-
-
-def not_revealed(sentence: str, *, phase: str | None = None) -> Verdict:
-    """Return the verdict that something cannot be checked before more is published."""
-    return Verdict(status=Status.NOT_REVEALED, sentence=sentence, phase=phase)
-
-
-def contradicted(sentence: str, *, phase: str | None = None) -> Verdict:
-    """Return the verdict that what was published contradicts itself, or a witness."""
-    return Verdict(status=Status.CONTRADICTED, sentence=sentence, phase=phase)
+consistent = partial(Verdict, Status.CONSISTENT)
+"""Returns the verdict that something follows from what was published."""
+believed = partial(Verdict, Status.BELIEVED)
+"""Returns the verdict that something must be trusted."""
+not_revealed = partial(Verdict, Status.NOT_REVEALED)
+"""Returns the verdict that something cannot be checked before more is published."""
+contradicted = partial(Verdict, Status.CONTRADICTED)
+"""Returns the verdict that what was published contradicts itself, or a witness."""
 
 
 class CheckEnded(Exception):
@@ -72,7 +64,7 @@ class CheckEnded(Exception):
 
     def __init__(self, sentence: str, status: Status = Status.CONTRADICTED) -> None:
         super().__init__(sentence)
-        self.verdict = Verdict(status=status, sentence=sentence)
+        self.verdict = Verdict(status, sentence)
 
 
 def require(holds: object, sentence: str) -> None:

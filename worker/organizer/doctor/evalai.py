@@ -16,7 +16,7 @@ from worker.evalai.records import integer, text
 from worker.fetching.download import check_address
 from worker.intake.session import CLOCKS_AGREE, clocks_differ, phase_faults, split_faults
 from worker.organizer.bundle_check import CONCURRENT, LIMITS, packed_phases
-from worker.organizer.doctor.check import Finding, Level, fail, note, skipped, warn
+from worker.organizer.doctor.check import Finding, Level, NotChecked, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import CheckedChallenge, CheckedEvalAI
 from worker.organizer.doctor.told import Setting, Told, each, filled
 
@@ -290,11 +290,9 @@ def clock(evalai: CheckedEvalAI) -> Iterator[Finding]:
 
 def storage(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Check that files may be downloaded from where EvalAI stores them."""
-    stored_at = evalai.noted["stored_at"] or ""
-    host = urlsplit(stored_at).netloc
-    if not host:
-        yield skipped("EvalAI does not say where it stores files.")
-        return
+    stored_at = evalai.behind_queue.read("evaluation_script", text)  # in the same storage as submissions
+    if not (host := urlsplit(stored_at).netloc):
+        raise NotChecked("EvalAI does not say where it stores files.")
     settings = evalai.configuration.evalai
     try:
         check_address(stored_at, [urlsplit(settings.server).netloc, *settings.media_hosts])

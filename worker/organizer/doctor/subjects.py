@@ -5,7 +5,6 @@ Nothing outside a temporary folder is changed. EvalAI's queue is never asked for
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import re
@@ -19,8 +18,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import requests
-
 from leaderboard.git import Publisher
 from scoring.errors import NeucoError, OrganizerError
 from scoring.inputs.identifiers import read_ids
@@ -28,12 +25,10 @@ from scoring.tasks import Task, load_task, task_sources
 from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration
 from worker.daemon import make_client
 from worker.evalai import Challenge, Client, NotFound, Phase, PhaseSplit, Rejected, Throttled, Unreachable
-from worker.evalai.records import text
 from worker.organizer.doctor.check import NotChecked
 from worker.organizer.doctor.told import Told
 from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
 from worker.publishing import publisher_settings
-from worker.runtime.http import HttpSession
 from worker.state import Store, Transaction
 
 T = TypeVar("T")
@@ -82,11 +77,10 @@ class CheckedChallenge:
             raise NotChecked("leaderboard.repository is still an example.")
         return self.configuration.leaderboard.repository
 
-    def client(self, session: requests.Session | None = None) -> Client:
+    def client(self) -> Client:
         """Return a client of EvalAI, without a call."""
         return make_client(
             self.configuration,
-            session=session,
             timeout_s=TIMEOUT_S,
             clock=self.clock,
         )
@@ -139,13 +133,10 @@ class CheckedEvalAI:
     Attributes:
         local: The challenge as it is configured.
         remote: The challenge behind the queue.
-        noted: What was noted of all answers: ``stored_at``, the address
-            of a file in the same storage as submissions. Both are None if EvalAI does not send them.
     """
 
     local: CheckedChallenge
     remote: Challenge
-    noted: Mapping[str, Any]
     client: Client
 
     def ask(self, call: Callable[..., T], *arguments: object) -> T:
@@ -265,17 +256,7 @@ def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
     evalai = challenge.configuration.evalai
     if not evalai.challenge or evalai.queue == EXAMPLE_QUEUE:
         raise NotChecked("evalai.challenge or evalai.queue is still an example.")
-    seen: dict[str, Any] = {"stored_at": None}
-
-    def note_answer(response: requests.Response, *_: Any, **__: Any) -> None:
-        """Note where files are stored, which the client ignores."""
-        with contextlib.suppress(ValueError, RecursionError, AttributeError):
-            seen["stored_at"] = text(response.json().get("evaluation_script")) or seen["stored_at"]
-
-    session = HttpSession()
-    session.hooks["response"].append(note_answer)
-    client = challenge.opened.enter_context(closing(challenge.client(session)))
-
+    client = challenge.opened.enter_context(closing(challenge.client()))
     remote = _behind_queue(lambda call: _patiently(call, challenge.wait), client, evalai.queue)
     if remote.pk != evalai.challenge:
         raise OrganizerError(
@@ -283,7 +264,7 @@ def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
             hint="Correct evalai.challenge or evalai.queue.",
             code="evalai.queue",
         )
-    return CheckedEvalAI(local=challenge, remote=remote, noted=seen, client=client)
+    return CheckedEvalAI(local=challenge, remote=remote, client=client)
 
 
 def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> Challenge:

@@ -394,6 +394,20 @@ def _other_default_branch(challenge: FaultyChallenge) -> None:
     git(challenge.folder / "board.git", "symbolic-ref", "HEAD", "refs/heads/master")
 
 
+def _seed(challenge: FaultyChallenge) -> bytes:
+    return bytes.fromhex((challenge.folder / "signing.key").read_text())
+
+
+def _committed(challenge: FaultyChallenge, key: Signer) -> None:
+    """Publish a commitment that the state lacks."""
+    challenge.push("commitment.json", json.dumps([signed({"key": key.public}, key)]))
+
+
+def _broken_sources(challenge: FaultyChallenge) -> None:
+    _bundle()(challenge)
+    (challenge.folder / "bundle" / CONFIG_NAME).write_text(": :")
+
+
 def _checked_out(challenge: FaultyChallenge) -> None:
     challenge.push("README.md", "# Ours")
     shutil.move(challenge.folder / "board.git", challenge.folder / "board" / ".git")
@@ -646,15 +660,9 @@ SHADES: list[tuple[str, Fault]] = [
     ("board.address", (WARN, changing(leaderboard={"repository": "git@127.0.0.1:x/board.git"}))),
     ("board.push", (WARN, _other_default_branch)),
     ("board.push", (WARN, _checked_out)),
-    (
-        "board.history",
-        (
-            WARN,
-            lambda challenge: challenge.push(
-                "commitment.json", json.dumps([signed({"key": OTHER_KEY.public}, OTHER_KEY)])
-            ),
-        ),
-    ),
+    ("board.history", (WARN, lambda challenge: _committed(challenge, OTHER_KEY))),
+    ("configuration.bundle", (WARN, _broken_sources)),
+    ("board.history", (FAIL, lambda challenge: _committed(challenge, Signer(_seed(challenge))))),
     ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", f"{NOBODY}/services/hidden"))),
     ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", "http://example.org/hidden"))),
     ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", "https://[hidden"))),

@@ -14,7 +14,7 @@ from scoring.documents import is_loopback
 from scoring.errors import OrganizerError
 from scoring.printable import duration_of
 from worker.challenge.configuration import Configuration
-from worker.challenge.signing import challenge_key
+from worker.challenge.signing import challenge_key, read_signer
 from worker.fairness import commitments, published
 from worker.fairness.beacon import ask
 from worker.fairness.draws import CHOOSE_DRAND, WITHOUT
@@ -82,8 +82,8 @@ def history(repository: CheckedRepository) -> Iterator[Finding]:
         yield warn(
             f"{HISTORY} is in the repository already, but this state has no boards. The board would continue another challenge's history."
         )
-    key = challenge_key(ours.get(commitments.PATH))
-    if key is not None and not restored:
+    key = read_signer(challenge.configuration).public
+    if not restored:
         published.check_state([repository.files], ours, key=key, restored=False)
     if challenge_key(public) not in (None, key):
         yield warn(

@@ -92,7 +92,7 @@ def bundle(challenge: CheckedChallenge) -> Iterator[Finding]:
         files = read_sources(folder)
         if pack(files, configuration) != archive.read_bytes():
             yield warn("bundle.zip is not what `bundle` makes of bundle/ now.")
-        if own := own_parts(files, configuration):
+        elif own := own_parts(files, configuration):
             yield note(f"Check yourself what is no longer marked in bundle/: {', '.join(own)}.")
     if faults or configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
         return  # the example is reported as a placeholder

@@ -345,6 +345,11 @@ def _closed_above(challenge: FaultyChallenge) -> None:
     challenge.folder.chmod(0o700)
 
 
+def _hidden_until_the_end(challenge: FaultyChallenge) -> None:
+    phase(fields={"visibility": 1})(challenge)
+    challenge.change({"phases": {"dev": {"shown": "at_end"}}})
+
+
 def _nearly_all_memory(challenge: FaultyChallenge) -> None:
     challenge.change({"submission": {"memory_gigabytes": 0.9 * psutil.virtual_memory().total / 1e9}})
 
@@ -576,6 +581,7 @@ UNKNOWN: dict[str, Plant] = {
 }
 """What a check cannot find out, so that it must not pass."""
 HARMLESS: list[tuple[str, Plant]] = [
+    ("evalai.leaderboards", _hidden_until_the_end),
     ("secret.readable", _closed_above),
     ("machine.state", _closed_above),
     ("board.push", _broken_git_configuration),

@@ -100,7 +100,7 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
 @pytest.mark.processes
 @pytest.mark.parametrize(("identifier", "plant"), HARMLESS, ids=[identifier for identifier, _ in HARMLESS])
 def test_what_is_harmless_is_no_finding(challenge: FaultyChallenge, identifier: str, plant: Plant) -> None:
-    """A folder that is closed above, and a configuration of git that the worker does not read."""
+    """Such as a folder that is closed above, or a configuration of git that the worker does not read."""
     plant(challenge)
     assert problems(challenge.examine(identifier)) == {}
 

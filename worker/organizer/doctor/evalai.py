@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+from leaderboard import Shown
 from scoring.errors import OrganizerError
 from scoring.inputs.formats import SUFFIXES
 from scoring.printable import count_of
@@ -474,7 +475,8 @@ def leaderboards(evalai: CheckedEvalAI) -> Iterator[Finding]:
     }
     for codename, board in boards.items():
         yield from each(setting.compare(board) for setting in LEADERBOARD)
-        yield from each([_public(evalai.configured[codename], board)])
+        if configured[codename].shown is Shown.AT_ONCE:
+            yield from each([_public(evalai.configured[codename], board)])
     for codename, board in boards.items():
         hosts = Told(board.name, evalai.split_settings(splits[codename].pk))
         yield from each(

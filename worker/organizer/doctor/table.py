@@ -22,7 +22,7 @@ RENAME = "Rename the samples, for example to hashes, before anything is publishe
 CHALLENGE: tuple[Check[CheckedChallenge], ...] = (
     Check(
         "configuration.file",
-        "Can the configuration file be read, and is every key right?",
+        "Can the configuration file be read, and has every key a possible value?",
         lambda challenge: [
             note(
                 f"“{challenge.configuration.challenge.title}” with the phases {', '.join(challenge.configuration.phases)},"
@@ -60,19 +60,19 @@ CHALLENGE: tuple[Check[CheckedChallenge], ...] = (
     ),
     Check(
         "secret.readable",
-        "Are hidden tasks and tokens hidden from other users of this machine?",
+        "Are tokens closed to all other users, and hidden tasks to those outside their group?",
         local.readable,
     ),
     Check(
         "evalai.token",
-        "Is the EvalAI token there, and valid for a while?",
+        "Is the EvalAI token there, and not about to expire?",
         evalai.token,
         "Copy a new one from the EvalAI profile page.",
     ),
     Check("board.address", "Can git, the repository's address and credentials be used?", board.address),
     Check(
         "alerts.webhook",
-        "Do alerts reach a person's server (nothing is posted)?",
+        "Does the server of the alerts accept a connection (nothing is posted)?",
         board.webhook,
         "Create an incoming webhook (Slack, Mattermost), write its address into webhook.token,"
         " and set alerts.webhook: file:./webhook.token",
@@ -89,7 +89,7 @@ CHALLENGE: tuple[Check[CheckedChallenge], ...] = (
     ),
     Check(
         "machine.state",
-        "Can the state be written, and only its owner see it?",
+        "Can the state be written, and is it closed to users outside its group?",
         local.state,
     ),
     Check(

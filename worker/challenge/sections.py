@@ -170,13 +170,13 @@ class PhaseSection(PhaseRules, PhaseTasks):
 class SubmissionSection(Section):
     """Limits of a submission."""
 
-    embedding_dim: int = Field(1024, ge=1, description="Dimension of the embeddings; it is public.")
+    embedding_dim: int = Field(1024, ge=1, description="Public dimension of the embeddings.")
     max_megabytes: float = Field(
         1024,
         gt=0,
         description="Size limit of a file; four times as much after decompression.",
     )
-    deadline: float = Field(1800, gt=0, description="Seconds after which an evaluation is stopped.")
+    deadline: float = Field(1800, gt=0, le=604800, description="Seconds until an evaluation is stopped.")
     memory_gigabytes: float = Field(
         8,
         gt=0,
@@ -185,14 +185,16 @@ class SubmissionSection(Section):
     answer_grid: float = Field(
         30,
         ge=0,
+        le=86400,
         description="Answers are sent only at multiples of this many seconds after EvalAI shows `running`, so that their time says nothing"
         " about the tasks. A team's next submission waits for the answer. 0: at once.",
     )
     keep_days: float = Field(
         400,
         gt=0,
-        description="Days for which files are kept; a rescore needs those that count. Files that `fairness.publish_files` may publish"
-        " are kept until their phase is revealed.",
+        le=36500,
+        description="Days that files are kept; a rescore needs those that count. Files that `fairness.publish_files` may publish"
+        " stay until their phase is revealed.",
     )
     disk_reserve_gigabytes: float = Field(
         5, ge=0, description="Free disk space below which nothing is downloaded."
@@ -323,6 +325,7 @@ class FairnessSection(Section):
     beacon_notice: float = Field(
         600,
         gt=0,
+        le=604800,  # EvalAI cancels what has waited for 14 days
         description="With `beacon: drand`: seconds from a commitment until drand publishes its value.",
     )
     drand_servers: Addresses = Field(

@@ -53,6 +53,8 @@ def refused(folder: Path, text: str) -> str:
         ("challenge: 0", "challenge: 0\n  server: http://me:secret@x", "evalai.server is `http://…@x`; it must be a URL"),
         ("leaderboard:", "state: postgresql://me:secret@x/y\nleaderboard:", "state is `postgresql://…@x/y`; it must be written like"),
         ("leaderboard:", "submission: {deadline: .inf}\nleaderboard:", "deadline is `Infinity`; it must be a finite number."),
+        ("leaderboard:", "submission: {answer_grid: 99999}\nleaderboard:", "answer_grid is `99999`; it must be at most 86400."),
+        ("leaderboard:", "fairness: {beacon_notice: 999999}\nleaderboard:", "`999999`; it must be at most 604800."),
         ("folds: 3", "eligible_if_scored_in: ev", "FILE: line 8: phases.dev.eligible_if_scored_in is `ev`, which is not another phase"),
         ("  dev:\n    folds: 3", "  dev:\n  Dev:", "phases.dev differs from another phase only in case."),
         ("  dev:", "  my phase:", "FILE: line 7: phases.my phase is not a codename"),

@@ -599,6 +599,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("secret.file", (FAIL, changing(challenge={"signing_key": "./challenge.secret"}))),
     ("secret.file", (FAIL, lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
     ("secret.file", (FAIL, recorded(overwriting("signing.key", "5a" * 32)))),
+    ("secret.readable", (FAIL, lambda challenge: challenge.folder.chmod(0o777))),
     ("secret.readable", (FAIL, lambda challenge: challenge.private("token", "abc", mode=0o644))),
     (
         "ids.separate",

@@ -142,8 +142,13 @@ def versioned(challenge: CheckedChallenge) -> Iterator[Finding]:
 
 
 def readable(challenge: CheckedChallenge) -> Iterator[Finding]:
-    """Look for hidden files that other users of this machine can read."""
+    """Look for hidden files that other users of this machine can read or replace."""
     configuration = challenge.configuration
+    if challenge.base.stat().st_mode & stat.S_IWOTH:
+        yield fail(
+            f"Every user of this machine can replace the files in {challenge.base}.",
+            f"Run: chmod o-w {shlex.quote(str(challenge.base))}",
+        )
     for folder in dict.fromkeys(configuration.path(phase.tasks) for phase in configuration.phases.values()):
         open_files = (
             file.is_file()

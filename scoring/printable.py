@@ -28,11 +28,11 @@ def count_of(number: int, singular: str, plural: str = "") -> str:
 
 
 def duration_of(seconds: float) -> str:
-    """Return a length of time, rounded down, in the largest unit of which it has two: ``90 seconds``, ``10 minutes``, ``47 hours``."""
+    """Return a rounded length of time, in the largest unit of which it has two: ``90 seconds``, ``10 minutes``, ``47 hours``."""
     for unit, length_s in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= 2 * length_s:
-            return count_of(int(seconds // length_s), unit)
-    return count_of(int(seconds), "second")
+            return count_of(round(seconds / length_s), unit)
+    return count_of(round(seconds), "second")
 
 
 def all_of(number: int, singular: str, plural: str = "") -> str:

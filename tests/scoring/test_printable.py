@@ -36,9 +36,9 @@ def test_a_text_with_lines_keeps_them() -> None:
 
 
 def test_a_duration_has_the_unit_in_which_people_say_it() -> None:
-    """It is rounded down, and its unit is the largest of which there are two."""
+    """It is rounded, and its unit is the largest of which there are two."""
     said = [duration_of(seconds) for seconds in (0.4, 1, 90, 600, 7199, 7200, 100_000, 864_000)]
     assert said == [
-        *("0 seconds", "1 second", "90 seconds", "10 minutes", "119 minutes", "2 hours", "27 hours"),
+        *("0 seconds", "1 second", "90 seconds", "10 minutes", "120 minutes", "2 hours", "28 hours"),
         "10 days",
     ]

@@ -45,6 +45,10 @@ class Store:
         url: SQLAlchemy URL.
         checkpoint: Called with the name of every transition before and after it is committed; tests kill the process there.
         stopping: Set when the process is to end; then no write waits for a lock.
+        make: Whether its tables are made if there are none.
+
+    Attributes:
+        has_tables: Whether it has tables.
 
     Raises:
         StateFailed: If the database cannot be opened.
@@ -57,6 +61,7 @@ class Store:
         *,
         checkpoint: Callable[[str], None] = lambda _: None,
         stopping: threading.Event | None = None,
+        make: bool = True,
     ) -> None:
         self._checkpoint = checkpoint
         self._stopping = stopping or threading.Event()
@@ -75,7 +80,7 @@ class Store:
         self._epoch: int | None = None
         try:
             with typed(self._file):
-                bring_up_to_date(self._engine)
+                self.has_tables = bring_up_to_date(self._engine, make=make)
         except BaseException:
             self._engine.dispose()
             raise

@@ -7,7 +7,9 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -120,6 +122,19 @@ def test_a_file_that_cannot_be_read_is_told_once(challenge: FaultyChallenge) -> 
     failed = challenge.examine(offline=True).at(Level.FAIL)
     (sentence,) = (finding.sentence for outcome in failed for finding in outcome.findings)
     assert re.search(r"/earth/x+ cannot be used: File name too long\.", sentence)
+
+
+@pytest.mark.processes
+def test_a_database_without_a_state_stays_as_it_is(challenge: FaultyChallenge) -> None:
+    """It may be a new one, or somebody else's: only a start makes tables in it."""
+    (challenge.folder / "state").mkdir(mode=0o700)
+    with closing(sqlite3.connect(challenge.folder / "state" / "worker.db")) as database:
+        database.execute("CREATE TABLE of_others (x)")
+        assert (
+            problems(challenge.examine("records.pause", "records.same", "board.push", "evalai.launch")) == {}
+        )
+        tables = database.execute("SELECT name FROM sqlite_master").fetchall()
+    assert tables == [("of_others",)]
 
 
 @pytest.mark.processes

@@ -104,8 +104,8 @@ class CheckedChallenge:
         if file is not None and not file.is_file():
             yield None
             return
-        with closing(Store(self.configuration.database_url)) as store, store.read() as tx:
-            yield tx
+        with closing(Store(self.configuration.database_url, make=False)) as store, store.read() as tx:
+            yield tx if store.has_tables else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,15 +20,22 @@ HEAD = "baseline"
 _STAMP = sa.table("alembic_version", sa.column("version_num"))
 
 
-def bring_up_to_date(engine: sa.Engine) -> None:
-    """Make the tables of a new database, or migrate those of an older version, in one transaction.
+def bring_up_to_date(engine: sa.Engine, *, make: bool = True) -> bool:
+    """Make the tables of a new database, or migrate those of an older version, in one transaction; return whether there are tables.
+
+    Args:
+        engine: The database.
+        make: Whether tables are made if there are none.
 
     Raises:
         OrganizerError: If the database has a format that this version does not know.
     """
     with engine.connect() as connection, connection.begin():
-        if _revision(connection) == HEAD:
-            return
+        revision = _revision(connection)
+        if revision is None and not make and not sa.inspect(connection).has_table(schema.submissions.name):
+            return False
+        if revision == HEAD:
+            return True
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
@@ -45,6 +52,7 @@ def bring_up_to_date(engine: sa.Engine) -> None:
             command.upgrade(config, "head")
         except CommandError as error:  # no module of `versions` has this revision
             raise _unknown(f"version {revision}") from error
+    return True
 
 
 def _revision(connection: sa.Connection) -> str | None:

@@ -220,6 +220,15 @@ def _hidden_signatures(files: dict[str, bytes]) -> dict[str, bytes]:
     return {**files, receipts.PATH: files[receipts.PATH].replace(b'"signature"', rb'"\u0073ignature"')}
 
 
+def _old_board_on_the_page(story: Story) -> None:
+    """Show the board from before the winner's last submission, while the history goes on."""
+    story.revealed = ()
+    path = "leaderboard/history.jsonl"
+    history = copy.deepcopy(story).publish().files[path]
+    story.on_boards = lambda made: made[:-1]
+    story.on_files = lambda files: {**files, path: history}
+
+
 def _another_board(files: dict[str, bytes]) -> dict[str, bytes]:
     """Put a board of one's own after a marker without an end, before the challenge's."""
     title, marker, rest = files["README.md"].partition(b"<!-- neuco-worker:begin -->\n")
@@ -334,6 +343,11 @@ DOCUMENTS: dict[str, Lie] = {
         lambda story: setattr(story, "on_files", _hidden_signatures),
         "signatures",
         "line 1 of the public log is not signed",
+    ),
+    "an older board on the page than in the history": Lie(
+        _old_board_on_the_page,
+        "dev: page",
+        "the page shows board 4, and the newest one in the history is board 5",
     ),
     "another board next to the board": Lie(
         lambda story: setattr(story, "on_files", _another_board), words="The winner is B."

@@ -402,6 +402,20 @@ def test_what_was_put_right_at_the_end_is_found(story: Story, tmp_path: Path, na
     assert words in wrong[0].sentence
 
 
+def test_an_older_board_than_in_the_history_is_found(story: Story, tmp_path: Path) -> None:
+    """For a while, the page stays as it is, and the history goes on."""
+    repository = Git(tmp_path / "board", story.signer)
+    first, second = story.publish(story.log[9]), story.publish(story.log[-4])
+    repository.push(first)
+    files = {**second.files, **{path: first.files[path] for path in first.files if "/dev" in path}}
+    repository.push(replace(second, files=files))
+    repository.push(story.publish())
+    with repository.checked() as public:
+        wrong = [verdict for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED]
+    assert {named(verdict) for verdict in wrong} == {"dev: earlier"}
+    assert "showed was not the newest one then, which was board 5" in wrong[0].sentence
+
+
 def test_another_deadline_before_is_told(story: Story, tmp_path: Path) -> None:
     """Deadlines and limits are the organizers' own words, so a change is told and contradicts nothing."""
     repository = Git(tmp_path / "board", story.signer)

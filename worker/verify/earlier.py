@@ -22,7 +22,7 @@ from worker.fairness import id_lists
 from worker.fairness.documents import Malformed, read
 from worker.fairness.register import LATEST
 from worker.participant.challenge import list_path
-from worker.verify.commits import Step
+from worker.verify.commits import HISTORY, Step
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
 from worker.verify.verdict import Verdict, believed, consistent, require
@@ -48,7 +48,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
     }
     moments = sorted(at for _, at in boards)
     path, number, stated, unread = f"leaderboard/{name}.json", 0, dict[Terms, Step](), list[str]()
-    for step, content in repository.versions(path):
+    for step, content in repository.latest(path):
         try:
             document = read(PhaseDocument, content, path)
         except Malformed:
@@ -61,10 +61,15 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
             _compare_rows(document, board, where) if board is not None else None
         else:
             require(not document.entries, f"{where} has entries, but no place in the history")
+        newest = repository.newest_board(name, step.version(HISTORY).size)
+        require(
+            document.sequence == newest or repository.is_restored,
+            f"{where} was not the newest one then, which was board {newest}",
+        )
         if phase is not None:
             _compare_rules(document, phase, moments, where)
         if document.terms is not None:
-            stated.setdefault(document.terms, step)
+            stated[document.terms] = step
         number += 1
     dimensions = {entry.embedding_dim for entry in repository.announced(name)}
     for terms, step in stated.items():
@@ -81,7 +86,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         yield believed(
             f"{path} has another form than this version's, and was not compared, in {name_some(unread)}"
         )
-    if changes := [change for pair in pairwise(stated.items()) if (change := _changes(*pair))]:
+    if changes := [change for pair in pairwise(reversed(stated.items())) if (change := _changes(*pair))]:
         yield believed(
             f"deadline or limits, which are the organizers' words, were stated otherwise before: {name_some(changes)}"
         )

@@ -58,6 +58,11 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
             yield (believed if name in revealed else not_revealed)(sentence, phase=name)
     if not shown:
         return
+    for name, document in shown.items():
+        newest = repository.newest_board(name, len(repository.files.get(HISTORY, b"")) + 1)
+        if document.sequence != newest:
+            older = f"the page shows board {document.sequence}, and the newest one in the history is board {newest}"
+            yield (believed if repository.is_restored else contradicted)(older, phase=name)
     words = next(iter(shown.values()))
     links = " and ".join(f"“{address}”" for address in (words.link, words.page) if address)
     sentence = f"the title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words"

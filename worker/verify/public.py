@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar
 
@@ -108,6 +110,7 @@ class PublicRepository:
         contents: The published contents in the commit that `reveal/files.json` names; usable while the repository is open.
         own: The challenge's commits, in the order in which the files grow that may only grow.
         versions: The versions of a file in these commits; usable while the repository is open.
+        latest: The same, newest first, each with the last commit that has it.
     """
 
     files: Mapping[str, bytes]
@@ -119,6 +122,7 @@ class PublicRepository:
     contents: Contents = field(default=lambda _name: b"")
     own: Sequence[Step] = ()
     versions: Versions = field(default=lambda _path: ())
+    latest: Versions = field(default=lambda _path: ())
 
     @cached_property
     def key(self) -> str | None:
@@ -161,6 +165,20 @@ class PublicRepository:
             Malformed: If a line of the history is not exactly such a line.
         """
         return [(line, text) for line, text in self._boards if line.phase == phase]
+
+    def newest_board(self, phase: str, size: int) -> int:
+        """Return the number of a phase's newest board in the first bytes of the history; 0 if it has none there."""
+        first = self._boards[: bisect_right(self._ends, size)]
+        return next((line.sequence for line, _ in reversed(first) if line.phase == phase), 0)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(len(text) + 1 for _, text in self._boards))
+
+    @cached_property
+    def is_restored(self) -> bool:
+        """Whether the state was restored from a backup, according to the log; what is shown then is older than the history."""
+        return any(line.restored is not None for line in self.log)
 
     @cached_property
     def uncommitted(self) -> list[str]:
@@ -305,6 +323,7 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
         contents=_contents(repository, files.get(FILES_PATH)),
         own=own,
         versions=partial(_versions, repository, own),
+        latest=partial(_versions, repository, own[::-1]),
     )
 
 

@@ -203,6 +203,12 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
             return OrganizerError(sentence, hint=hint, code=code)
     if _DAMAGED.search(message):
         return CloneDamaged()
+    if remote.folder is not None:
+        return InfrastructureError(
+            unreadable(str(remote.folder), message).sentence,
+            hint="The worker tries again. If this continues, make the repository again: `git init --bare -b main`.",
+            code="leaderboard.unreachable",
+        )
     return InfrastructureError(
         f"git {verb} failed at the leaderboard's repository, probably because the server cannot be reached.",
         hint="The worker tries again. If this continues, check the network and the server's status page.",

@@ -138,6 +138,16 @@ def test_a_database_without_a_state_stays_as_it_is(challenge: FaultyChallenge) -
 
 
 @pytest.mark.processes
+def test_a_folder_that_git_cannot_use_has_gits_reason(challenge: FaultyChallenge) -> None:
+    """No server is involved that could be out of reach."""
+    board = challenge.folder / "board.git"
+    shutil.rmtree(board)
+    git(challenge.folder, "init", "-q", "--bare", "-b", "main", "--object-format=sha256", str(board))
+    ((sentence,),) = problems(challenge.examine("board.push")).values()
+    assert sentence.startswith(f"git cannot use {board}: ")
+
+
+@pytest.mark.processes
 def test_the_doctor_survives_a_ray_that_aborts(
     challenge: FaultyChallenge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

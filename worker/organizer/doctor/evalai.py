@@ -398,7 +398,7 @@ def limits(evalai: CheckedEvalAI) -> Iterator[Finding]:
             "Raise evalai.poll_every or evalai.reconcile_every.",
         )
     if not (stated := packed_phases(evalai.local.base / "bundle.zip")):
-        yield note("There is no bundle.zip with which limits and end dates could be compared.")
+        yield note("Limits and end dates were not compared with a bundle.zip, because none can be read.")
     for codename, phase in evalai.configured.items():
         yield from each(
             [

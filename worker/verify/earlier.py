@@ -123,7 +123,8 @@ def _compare_rules(
     begins = document.made_at or decisions.events[0].at
     place = bisect_right(moments, begins)
     ends = moments[place] if place < len(moments) else LATEST
-    possible = [decisions.at(begins), *(event for event in decisions.events if begins < event.at <= ends)]
+    later = (event for event in decisions.events if begins < event.at)
+    possible = [decisions.at(begins), *(event for event in later if event.at.replace(microsecond=0) <= ends)]
     registered = [
         (event.rules, event.closed_at and event.closed_at.replace(microsecond=0))
         for event in possible

@@ -111,8 +111,8 @@ class BareClone:
         return self._git.run("rev-list", *which, "--", clone=self.path).decode().split()
 
     def changed(self, before: str, after: str) -> tuple[str, ...]:
-        """Return the files that differ between two commits."""
-        options = ("-r", "-z", "--no-renames", "--name-only")
+        """Return the files and folders at the top that differ between two commits."""
+        options = ("-z", "--no-renames", "--name-only")
         return read_paths(self._git.run("diff-tree", *options, before, after, clone=self.path))
 
     def authors(self, before: str, after: str, paths: Iterable[str]) -> str:

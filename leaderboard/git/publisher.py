@@ -231,8 +231,7 @@ class Publisher:
         if not replace_foreign and last is None and own is None and (foreign := self._in_our_places(tip)):
             raise ForeignFiles(foreign)
         changed = self._clone.changed(own, str(tip)) if seen.contained and own not in (None, tip) else ()
-        # Only the names at the top, because there may be any number of strange files.
-        overwritten = {top for path in changed if (top := path.partition("/")[0]) in folders or path in files}
+        overwritten = {path for path in changed if path in folders or path in files}
         restored = sorted(overwritten - {README})  # the text around the board in README.md is the organizers'
         done = Published(
             commit=tip or "",

@@ -166,13 +166,20 @@ class Repository:
         (blob,) = self.blobs([(commit, path)])
         return self.content(blob.name) if blob else None
 
-    def files(self, commit: str) -> dict[str, Blob]:
-        """Return path and content of all regular files in a commit."""
-        return objects.read_files(self.run("ls-tree", "-r", "-z", "-l", "--full-tree", commit))
+    def files(self, commit: str, *places: str) -> dict[str, Blob]:
+        """Return path and content of all regular files in a commit, or of those at or below some places."""
+        return objects.read_files(self.run("ls-tree", "-r", "-z", "-l", "--full-tree", commit, "--", *places))
 
     def paths(self, commit: str) -> tuple[str, ...]:
         """Return the paths of everything in a commit, also of links and submodules."""
-        return objects.read_paths(self.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit))
+        return self._listed("ls-tree", "-z", "--name-only", "--full-tree", commit)
+
+    def _listed(self, command: str, *arguments: str) -> tuple[str, ...]:
+        """Return the paths of all files; only the names at the top if folders are nested more deeply than git can read."""
+        try:
+            return objects.read_paths(self.run(command, "-r", *arguments))
+        except OrganizerError:
+            return objects.read_paths(self.run(command, *arguments))
 
     def commits(self, tip: str) -> list[str]:
         """Return the names of all commits up to a tip, oldest first."""
@@ -189,9 +196,7 @@ class Repository:
 
     def changed(self, before: str, after: str) -> tuple[str, ...]:
         """Return the paths that differ between two commits."""
-        return objects.read_paths(
-            self.run("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, after)
-        )
+        return self._listed("diff-tree", "-z", "--no-renames", "--name-only", before, after)
 
     def commits_changing(self, paths: Iterable[str], before: str, after: str) -> frozenset[str]:
         """Return the names of the commits after one, up to another, that changed some of these paths."""

@@ -180,7 +180,7 @@ _SERVED = re.compile(
 
 def is_own(path: str) -> bool:
     """Return whether a worker publishes a file at this path; it leaves nothing of others in its folders."""
-    return path in OWN_FILES or path.startswith(tuple(f"{folder}/" for folder in OWN_FOLDERS))
+    return path in OWN_FILES or path.partition("/")[0] in OWN_FOLDERS
 
 
 def is_served(path: str) -> bool:

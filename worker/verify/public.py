@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar
 
-from leaderboard.git import Blob, Clone, Repository, cloned, plain_folder
+from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Clone, Repository, cloned, plain_folder
 from leaderboard.rendering import HistoryLine
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge import signing
@@ -363,8 +363,7 @@ def _changed_by(
 
 def _files(repository: Repository, commit: str) -> tuple[CommitFiles, tuple[str, ...]]:
     """Return the worker's files in a commit, and all other paths, among them links and submodules in its places."""
-    files = repository.files(commit)
-    own = {path: blob for path, blob in files.items() if is_own(path)}
+    own = repository.files(commit, *OWN_FILES, *OWN_FOLDERS)
     for path, blob in own.items():
         if blob.size > LIMIT_BYTES:
             raise InfrastructureError(
@@ -373,5 +372,6 @@ def _files(repository: Repository, commit: str) -> tuple[CommitFiles, tuple[str,
                 code="verify.too_large",
             )
     entries = Counter(repository.paths(commit))  # a tree that git did not make may have two with one name
-    foreign = tuple(path for path, number in entries.items() if path not in own or number > 1)
+    known = own.keys() | {path.partition("/")[0] for path in own}
+    foreign = tuple(path for path, number in entries.items() if path not in known or number > 1)
     return CommitFiles(repository, own), foreign

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -397,3 +399,20 @@ def test_a_git_that_ends_while_objects_are_read_says_why(
     with pytest.raises(OrganizerError, match=r"object 0{40} is missing"):
         repository.content("0" * 40)
     assert repository.content(tip).startswith(b"tree ")
+
+
+def test_folders_that_are_nested_too_deeply_for_git_hide_nothing_else(board: Path) -> None:
+    """Git ends without a word in 30,000 folders, so only the names at the top are read then."""
+    tree = git("rev-parse", "main^{tree}", at=board)
+    for name in [b"d"] * 30_000 + [b"zz"]:
+        content = b"40000 %b\0%b" % (name, bytes.fromhex(tree))
+        content = b"tree %d\0%b" % (len(content), content)
+        tree = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+        place = board / "objects" / tree[:2] / tree[2:]
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(zlib.compress(content, 0))
+    repository, before = Repository(board), git("rev-parse", "main", at=board)
+    after = git("commit-tree", tree, "-p", before, "-m", "deep", at=board)
+    changed = {path.partition("/")[0] for path in repository.changed(before, after)}
+    assert changed == {"README.md", "one.txt", "zz"}
+    assert {path.partition("/")[0] for path in repository.paths(after)} == {"zz"}

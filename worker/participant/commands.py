@@ -225,10 +225,10 @@ def alive(
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in shells."""
-UNWRITABLE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Errors of an output that takes no more: its reader has ended, or a disk, a quota or a file's limit is full."""
+UNWRITABLE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF}
+"""Errors of an output that takes no more: its reader has ended, a disk, a quota or a file's limit is full, or it is closed."""
 
-FREE = "Free space, or write to another disk, and run the command again."
+FREE = "Free space, or write to another place, and run the command again."
 
 app = typer.Typer(
     name="neuco-check",
@@ -264,17 +264,17 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
     Raises:
         NeucoError: If the command ended with it, its output cannot be written, or the system refused a file.
     """
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal need not have every character
             stream.reconfigure(errors="replace")
     try:
         status = _status(program, arguments)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as error:
         if error.strerror is None:  # not the system's
             raise
-        if error.filename is not None or error.errno not in UNWRITABLE or sys.stdout is None:
+        if error.filename is not None or error.errno not in UNWRITABLE:
             raise _refused(error) from error
         with contextlib.suppress(OSError):
             sys.stdout.flush()
@@ -288,6 +288,17 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
             code="output.unwritable",
         ) from error
     return status
+
+
+def _open_closed_streams() -> None:
+    """Put the null device in place of each standard stream that is closed; what is printed to a closed stdout is an error."""
+    for name, mode, access in (
+        ("stdin", "r", os.O_RDONLY),
+        ("stdout", "w", os.O_RDONLY),  # which refuses to be written
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode, encoding="utf-8"))
 
 
 def _refused(error: OSError) -> NeucoError:
@@ -326,7 +337,8 @@ def _status(program: Callable[..., Any], arguments: list[str]) -> int:
 
 def report(name: str, error: NeucoError) -> int:
     """Print what ended a command, and what to do about it; return the exit status."""
-    print(f"{name}: {printable_lines(error.sentence)}", file=sys.stderr)
-    if error.hint:
-        print(f"  {printable_lines(error.hint)}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # stderr need not be writable either
+        print(f"{name}: {printable_lines(error.sentence)}", file=sys.stderr)
+        if error.hint:
+            print(f"  {printable_lines(error.hint)}", file=sys.stderr)
     return error.exit_code

@@ -108,7 +108,7 @@ def test_output_that_cannot_be_written(tmp_path: Path, name: str, words: tuple[s
     assert command.returncode == 1
     assert command.stderr == (
         f"{name}: The output of the command cannot be written: No space left on device.\n"
-        "  Free space, or write to another disk, and run the command again.\n"
+        "  Free space, or write to another place, and run the command again.\n"
     )
     (tmp_path / "new.csv").unlink(missing_ok=True)
     read, write = os.pipe()
@@ -118,6 +118,43 @@ def test_output_that_cannot_be_written(tmp_path: Path, name: str, words: tuple[s
     finally:
         os.close(write)
     assert (command.returncode, command.stderr) == (1, "")
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("closed", "words", "status", "out", "err"),
+    [
+        (
+            ">&-",
+            ("rank", "table.csv"),
+            1,
+            "",
+            "The output of the command cannot be written: Bad file descriptor.",
+        ),
+        ("<&-", ("rank", "-"), 2, "", "The table cannot be read as CSV"),
+        ("<&- 2>&-", ("rank", "missing.csv"), 2, "", ""),
+        (
+            "<&- 2>&-",
+            ("score", "e.csv", "a__regr.csv", "--folds", "1", "--epochs", "1", "--json"),
+            0,
+            "{",
+            "",
+        ),
+        ("2>/dev/full", ("rank", "missing.csv"), 2, "", ""),
+    ],
+)
+def test_standard_streams_that_are_closed(
+    tmp_path: Path, closed: str, words: tuple[str, ...], status: int, out: str, err: str
+) -> None:
+    """A result that nobody gets is not done; errors go nowhere else, and a missing input is an empty one."""
+    (tmp_path / "table.csv").write_text(SMALL, encoding="utf-8")
+    for file, header in (("a__regr.csv", "id,label"), ("e.csv", "id,0")):
+        (tmp_path / file).write_text(f"{header}\n" + "".join(f"s{n},{n % 7}\n" for n in range(40)))
+    shell = ["sh", "-c", f'exec "$0" -m worker.cli "$@" {closed}', sys.executable, *words]
+    command = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert command.returncode == status, command
+    assert command.stdout.startswith(out) if out else command.stdout == ""
+    assert err in command.stderr if err else command.stderr == ""
 
 
 def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[str]) -> None:

@@ -230,6 +230,8 @@ def _needs(state: ChallengeStatus) -> list[str]:
 def _page(title: str, state: ChallengeStatus) -> list[RenderableType]:
     """Return what is shown, the most urgent first."""
     table = Table(show_header=False, box=None, padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for name, text in _rows(state):
         table.add_row(name, Text(text))
     needs = _needs(state)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import rich.console
 import typer
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 class Console(rich.console.Console):
     """A console on which text cannot move the cursor, change colors or reverse letters; only this program's own styles have an effect."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if not self.stderr:
+            self.width = max(
+                self.width, 80
+            )  # a narrower terminal breaks lines itself, whereas a table would lose digits
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render a line with all of its text made printable."""

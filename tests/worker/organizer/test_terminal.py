@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rich.table import Table
@@ -32,13 +33,14 @@ def test_a_console_shows_text_without_any_effect() -> None:
     assert "\x1b[2J" not in shown
 
 
-def test_no_number_of_a_table_is_cut_off_in_a_narrow_terminal() -> None:
-    """Four runs with intervals fit 80 columns: intervals and texts take several lines."""
+@pytest.mark.parametrize("width", [80, 10])
+def test_no_number_of_a_table_is_cut_off_in_a_narrow_terminal(width: int) -> None:
+    """Four runs with intervals fit 80 columns, the fewest: intervals and texts take several lines."""
     out = io.StringIO()
     columns = {"Task": ["canopy-height"], "A": ["12.345"]}
     for letter in "BCD":
         columns |= {letter: ["22.123"], f"{letter} − A": ["+9.778 [+9.100, +10.200] *"]}
-    Console(file=out, width=80).print(table_of(columns, "Q"))
+    Console(file=out, width=width).print(table_of(columns, "Q"))
     cells = zip(
         *(line.split("│")[1:-1] for line in out.getvalue().splitlines() if line.startswith("│")), strict=True
     )
@@ -66,5 +68,7 @@ def test_commands_show_untrusted_text_without_any_effect(harness: Harness, worke
             assert done.returncode == 0, done.stderr
             assert "Ada" in done.stdout
             assert not set(done.stdout + done.stderr) & OBEYED, command
+        fingerprint = json.loads(harness.command("status", "--json").stdout)["fingerprint"]
+        assert fingerprint in "".join(harness.command("status", COLUMNS="80").stdout.split())
     finally:
         worker.start()

@@ -17,7 +17,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 from pyarrow import types
 
-from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, find_id
+from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, find_id, is_fact
 from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
 from scoring.inputs.matrix_builder import MatrixBuilder
 
@@ -136,7 +136,12 @@ def _vector_column(schema: Any, faults: Faults) -> int | None:
         for position, field in enumerate(schema)
         if field.name.strip() not in faults.id_names and not _is_number(field.type)
     }
-    vectors = [position for position, kind in kinds.items() if _is_vector(kind)]
+    vectors = [
+        position
+        for position, kind in kinds.items()
+        if _is_vector(kind)
+        and ("embed" in schema.names[position].casefold() or not is_fact(schema.names[position]))
+    ]
     for name in VECTOR_NAMES:
         vectors = [position for position in vectors if schema.names[position] == name] or vectors
     if len(vectors) > 1:

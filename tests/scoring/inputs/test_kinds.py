@@ -130,14 +130,15 @@ def test_usual_forms_of_parquet_are_read(form: str, tmp_path: Path) -> None:
     assert lenient.warnings == ((f"{noted}.",) if form == "vectors" else ())
 
 
-def test_a_list_of_embeddings_is_chosen_by_its_name(tmp_path: Path) -> None:
-    """Other lists are extra columns."""
-    columns = {"bbox": list(table(seed=1)), "embeddings": list(table()), "id": list(IDS)}
+@pytest.mark.parametrize(("name", "other"), [("embeddings", "patches"), ("clip", "bbox")])
+def test_a_list_of_embeddings_is_chosen_by_its_name(name: str, other: str, tmp_path: Path) -> None:
+    """Other lists are extra columns, and so is one that says where a sample is."""
+    columns = {other: list(table(seed=1)), name: list(table()), "id": list(IDS)}
     (tmp_path / "file").write_bytes(as_parquet(columns))
     (tmp_path / "csv").write_bytes(good())
     read = read_submission(tmp_path / "file", IDS, DIM)
     assert read.content_hash == read_submission(tmp_path / "csv", IDS, DIM).content_hash
-    assert read.notes == ('1 extra column was ignored: "bbox"',)
+    assert read.notes == (f'1 extra column was ignored: "{other}"',)
 
 
 def test_a_sample_without_a_vector_is_left_out_by_the_standalone_benchmark(tmp_path: Path) -> None:

@@ -729,9 +729,14 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         'column "emb" holds tensors of 2 x 2',
     ),
     "parquet two lists": (
-        as_parquet({"id": list(IDS), "vector": list(table()), "bbox": list(table())}),
+        as_parquet({"id": list(IDS), "vector": list(table()), "patch": list(table())}),
         "columns.vectors",
-        'More than one column holds lists of numbers: "vector", "bbox". Keep the one with the embeddings, or name it embedding.',
+        'More than one column holds lists of numbers: "vector", "patch". Keep the one with the embeddings, or name it embedding.',
+    ),
+    "parquet a list that is no embedding": (
+        as_parquet({"id": list(IDS), "emb_0": table()[:, 0], "bbox": list(table())}),
+        "columns.names",
+        'column 3 is called "bbox"',
     ),
     "parquet null for a vector": (
         as_parquet({"id": list(IDS), "embedding": [None, [], *table()[2:].tolist()]}),

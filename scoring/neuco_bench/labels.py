@@ -179,7 +179,7 @@ def read_labels(
 def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any], tuple[str, ...]]:
     if kind in {TaskType.REGRESSION, TaskType.CLASSIFICATION}:
         return np.array([*map(float, texts)], dtype=np.float64), ()
-    sets = [[text] if kind is TaskType.MULTICLASS else split_labels(text) for text in texts]
+    sets = [[text] if kind is TaskType.MULTICLASS else split_labels(text, task) for text in texts]
     classes = sorted_classes({name for names in sets for name in names})
     if len(classes) < 2:
         raise OrganizerError(
@@ -197,8 +197,18 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
     return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes
 
 
-def split_labels(text: str) -> list[str]:
-    """Return the labels in a text such as ``a;b``."""
+def split_labels(text: str, task: str) -> list[str]:
+    """Return the labels in a text such as ``a;b``.
+
+    Raises:
+        OrganizerError: If it is a list as a program prints it, which would be one label.
+    """
+    if text.lstrip().startswith(("[", "(", "{")):
+        raise OrganizerError(
+            f"A label of the task {task} is a list as a program prints it: {text[:40]!r}.",
+            hint="Write the names of its labels with semicolons between them, such as forest;water.",
+            code="standalone.bad_label",
+        )
     return [part.strip() for part in text.split(SEPARATOR) if part.strip()]
 
 

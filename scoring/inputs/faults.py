@@ -124,6 +124,10 @@ CATALOGUE: dict[str, FaultKind] = {
         singular="The Parquet file is encrypted, or encoded in a way that is not supported",
         hint="Write it without encryption, with the default options of pandas or pyarrow, or save the table as CSV.",
     ),
+    "parquet.footer": FaultKind(
+        singular="The Parquet file has too many columns or row groups",
+        hint="Write only the column id and the numbered columns, with the default size of row groups.",
+    ),
     "npz.damaged": FaultKind(
         singular="The NPZ file is cut off or damaged", hint="Write it again with numpy.savez."
     ),

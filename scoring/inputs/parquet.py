@@ -79,8 +79,11 @@ def _check_frame(file: BinaryIO, faults: Faults) -> None:
     file.seek(max(0, size - 8))
     tail = file.read(8)
     file.seek(0)
-    if tail[4:] != MAGIC or int.from_bytes(tail[:4], "little") > min(FOOTER_BYTES, size - 12):
+    length = int.from_bytes(tail[:4], "little")
+    if tail[4:] != MAGIC or length > size - 12:
         raise faults.fatal("parquet.damaged", "its end is missing or wrong")
+    if length > FOOTER_BYTES:
+        raise faults.fatal("parquet.footer", f"their list takes {length / 1e6:,.0f} MB")
 
 
 @contextmanager
@@ -99,6 +102,8 @@ def _arrow_errors(faults: Faults) -> Iterator[None]:
         # an error of the disk has a number, Arrow's own errors have none
         if getattr(error, "errno", None) is not None:
             raise
+        if "size limit" in str(error):
+            raise faults.fatal("parquet.footer") from None
         is_unsupported = isinstance(error, NotImplementedError) or UNSUPPORTED.search(str(error))
         raise faults.fatal("parquet.unsupported" if is_unsupported else "parquet.damaged") from None
 
@@ -223,9 +228,10 @@ def _read_columns(table: Any, open_table: Callable[..., Any], builder: MatrixBui
         for start in range(0, len(wanted), step):
             chosen = wanted[start : start + step]
             part = table.read_row_group(group, columns=[names[position] for _, position in chosen])
+            # the first position of each name, because names may occur twice
+            places = {name: place for place, name in reversed([*enumerate(part.schema.names)])}
             for dimension, position in chosen:
-                # by its first position, because names may occur twice
-                column = part.column(part.schema.names.index(names[position])).combine_chunks()
+                column = part.column(places[names[position]]).combine_chunks()
                 _judge(column, builder, identifiers, targets, numbers, first_column=dimension)
         first_row += rows
     builder.rows_read = first_row - 1

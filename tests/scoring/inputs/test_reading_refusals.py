@@ -910,7 +910,14 @@ def test_every_fault_in_the_catalogue_has_a_case() -> None:
     """Each code in the catalogue is the verdict of a case, or is among several faults of one."""
     verdicts = {code for _, code, _ in REFUSALS.values()}
     among_others = {"columns.duplicate", "rows.stopped"}
-    elsewhere = {"file.too_large", "rows.too_many", "npz.damaged", "file.parts", "file.part"}
+    elsewhere = {
+        "file.too_large",
+        "rows.too_many",
+        "npz.damaged",
+        "file.parts",
+        "file.part",
+        "parquet.footer",
+    }
     assert set(CATALOGUE) == (verdicts - {"file.invalid"}) | among_others | elsewhere
 
 
@@ -1044,6 +1051,26 @@ def test_parquet_rows_are_counted_before_they_are_read(tmp_path: Path) -> None:
     data = as_parquet(columns)
     assert len(data) < 100_000
     assert refused(data, tmp_path).code == "rows.too_many"
+
+
+def test_parquet_with_very_many_columns_or_row_groups_is_not_called_damaged(tmp_path: Path) -> None:
+    """Their list is too long to be read into memory; a file that ends within it is damaged."""
+    many = pa.schema([(str(number), pa.float32()) for number in range(100_001)])
+    pq.write_metadata(many, tmp_path / "columns", store_schema=False)
+    long = 34_000_000
+    for name, size in (("groups", long + 12), ("cut", long)):
+        with (tmp_path / name).open("wb") as file:
+            file.write(b"PAR1")
+            file.seek(size - 8)
+            file.write(long.to_bytes(4, "little") + b"PAR1")
+    for name, code in (
+        ("columns", "parquet.footer"),
+        ("groups", "parquet.footer"),
+        ("cut", "parquet.damaged"),
+    ):
+        with pytest.raises(ParticipantError) as caught:
+            read_submission(tmp_path / name, IDS, DIM)
+        assert caught.value.code == code
 
 
 def test_metadata_of_parquet_is_never_unpickled(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_cells_that_are_not_numbers_count_as_zero(tmp_path: Path) -> None:
         ([["name", "0"], ["a", "1"]], "columns.no_id"),
         ([["id", "0"], ["z", "1"]], "standalone.no_ids"),
         ([["id"], ["a"]], "columns.names"),
+        ([["id", "0"]], "rows.none"),
         ([["id", "x", "label"], ["a", "1", "1"]], "columns.names"),
         ([["id", "0"], ["a", "np.float32(0.1)"]], "cells.text"),
         ([["id", "0"], ["a", "[0.1, 0.2]"]], "cells.list"),

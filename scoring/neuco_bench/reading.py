@@ -7,9 +7,11 @@ NeuCo-Bench. A file whose scores would mean nothing is refused, in the words of 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from string import digits
 
 import numpy as np
 import pandas as pd
@@ -238,13 +240,22 @@ class _WantedRows(MatrixBuilder):
         names = tuple(columns.names[position] for position in columns.positions)
         if all(name.isdecimal() for name in names):
             self.refuses_counting = False  # as NeuCo-Bench, which only knows such names
+            cause = f"The columns are not numbered 0 to {len(names) - 1}"
+            numbers = [str(dimension + columns.from_1) for dimension in columns.dimensions]
+            odd = [
+                name
+                for name, number in zip(names, numbers, strict=True)
+                if name.lstrip("0") != number.lstrip("0")
+            ]
         else:
             self._names = names
-            odd = [shown(name) for name in names if not name[-1:].isdecimal()]
-            if odd:
-                self._notes.append(
-                    f"No column has a number as its name, so all are dimensions, also {name_some(odd, NAMES_SHOWN)}."
-                )
+            cause = "No column has a number as its name"
+            stems = Counter(name.rstrip(digits) for name in names)
+            odd = [name for name in names if name[-1:] not in digits or stems[name.rstrip(digits)] == 1]
+        if odd:
+            self._notes.append(
+                f"{cause}, so all are dimensions, also {name_some([*map(shown, odd)], NAMES_SHOWN)}."
+            )
         return columns
 
     def expect(self, columns: int) -> None:
@@ -283,6 +294,9 @@ class _WantedRows(MatrixBuilder):
             raise faults.verdict(REFUSED)
         if self.without_values and not len(present):
             raise faults.verdict({"rows.no_values"})
+        if not len(present) and not self.unknown_ids and not self.excluded:
+            faults.add("rows.none")
+            raise faults.verdict({"rows.none"})
         if not len(present):
             form = differing_form(self.unknown_examples, self.ids)
             firsts = " and ".join(shown(ids[0]) for ids in (self.unknown_examples, self.ids) if ids)

@@ -110,11 +110,20 @@ def test_the_labels_inside_the_embeddings_are_refused() -> None:
     assert "Note: The column 4" in repr(result)
 
 
-def test_columns_without_numbers_are_listed() -> None:
+@pytest.mark.parametrize("name", ["size", "level_1"])
+def test_columns_without_numbers_are_listed(name: str) -> None:
     """A series such as emb_0 to emb_3 is not."""
     assert ridge(FRAME).notes == ()
-    result = ridge(FRAME.assign(size=np.random.RandomState(1).standard_normal(ROWS)))
-    assert result.notes == ('No column has a number as its name, so all are dimensions, also "size".',)
+    result = ridge(FRAME.assign(**{name: np.random.RandomState(1).standard_normal(ROWS)}))
+    assert result.notes == (f'No column has a number as its name, so all are dimensions, also "{name}".',)
+
+
+def test_numbers_that_are_no_dimensions_are_listed() -> None:
+    """Such as a year; numbers from 0 or from 1 are not, in any order."""
+    numbered = pd.DataFrame(MATRIX)
+    assert ridge(numbered[[2, 0, 3, 1]]).notes == ridge(numbered.add_prefix("00")).notes == ()
+    result = ridge(numbered.assign(**{"2018": np.random.RandomState(1).standard_normal(ROWS)}))
+    assert result.notes == ('The columns are not numbered 0 to 4, so all are dimensions, also "2018".',)
 
 
 def test_a_column_that_could_have_the_ids_is_asked_about(tmp_path: Path) -> None:

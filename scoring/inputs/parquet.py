@@ -17,6 +17,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 from pyarrow import types
 
+from scoring.errors import InfrastructureError
 from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, find_id, is_fact
 from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
 from scoring.inputs.matrix_builder import MatrixBuilder
@@ -38,6 +39,9 @@ UNSUPPORTED = re.compile(
     "not (yet )?(implemented|supported|built)|unsupported|unknown encoding|decrypt", re.IGNORECASE
 )
 """What Arrow says of valid files that it cannot read."""
+ALLOCATION = re.compile(r"alloc of size (\d+) failed")
+"""How Arrow names the memory that is missing; a damaged file may claim any size."""
+THREAD = "Failed to launch worker thread"
 
 
 def read_parquet(
@@ -55,7 +59,7 @@ def read_parquet(
     faults = builder.faults
     _check_frame(file, faults)
     # Arrow's threads may outlive an error. They must not need the interpreter, which may be ending, so Arrow opens the file itself.
-    with _arrow_errors(faults), pyarrow.OSFile(fspath(file.name)) as native:
+    with _arrow_errors(faults, max_expanded_bytes), pyarrow.OSFile(fspath(file.name)) as native:
         open_table = partial(
             pyarrow.parquet.ParquetFile,
             native,
@@ -87,7 +91,7 @@ def _check_frame(file: BinaryIO, faults: Faults) -> None:
 
 
 @contextmanager
-def _arrow_errors(faults: Faults) -> Iterator[None]:
+def _arrow_errors(faults: Faults, max_expanded_bytes: int) -> Iterator[None]:
     try:
         yield
     except (
@@ -102,6 +106,15 @@ def _arrow_errors(faults: Faults) -> Iterator[None]:
         # an error of the disk has a number, Arrow's own errors have none
         if getattr(error, "errno", None) is not None:
             raise
+        claimed = ALLOCATION.search(str(error))
+        if isinstance(error, MemoryError) and not (claimed and int(claimed[1]) > max_expanded_bytes):
+            raise
+        if THREAD in str(error):
+            raise InfrastructureError(
+                "This machine starts no further thread.",
+                hint="End other programs, or raise the limit (ulimit -u, or systemd's TasksMax).",
+                code="threads",
+            ) from error
         if "size limit" in str(error):
             raise faults.fatal("parquet.footer") from None
         is_unsupported = isinstance(error, NotImplementedError) or UNSUPPORTED.search(str(error))

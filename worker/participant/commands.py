@@ -117,6 +117,15 @@ class _Unchecked(InfrastructureError):
     exit_code: ClassVar[int] = 2  # 1 says that the file would be refused
 
 
+class _OutOfMemory(InfrastructureError):
+    """This needs more memory than it may use."""
+
+    usual_code: ClassVar[str] = "memory"
+
+    def __init__(self) -> None:
+        super().__init__(hint="End other programs, raise the limit (ulimit -v), or use a larger machine.")
+
+
 def validate(
     file: Annotated[
         Path,
@@ -149,8 +158,9 @@ def validate(
     try:
         wanted = asked(ids, dim, challenge, phase)
         embeddings = _embeddings(file, wanted, max_megabytes)
-    except InfrastructureError as error:
-        raise _Unchecked(error.sentence, hint=error.hint, code=error.code) from error
+    except (InfrastructureError, MemoryError) as error:
+        reason = error if isinstance(error, InfrastructureError) else _OutOfMemory()
+        raise _Unchecked(reason.sentence, hint=reason.hint, code=reason.code) from error
     except ModuleNotFoundError as error:
         raise OrganizerError(
             f"Reading this file needs the package {error.name}.",
@@ -262,7 +272,7 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
     """Run a command and return its exit status; wrong usage is reported here.
 
     Raises:
-        NeucoError: If the command ended with it, its output cannot be written, or the system refused a file.
+        NeucoError: If the command ended with it, its output cannot be written, or the system refused a file or memory.
     """
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -271,6 +281,8 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
     try:
         status = _status(program, arguments)
         sys.stdout.flush()
+    except MemoryError as error:
+        raise _OutOfMemory from error
     except OSError as error:
         if error.strerror is None:  # not the system's
             raise

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -176,3 +181,60 @@ def test_a_participants_tool_loads_only_the_readers(folder: Path) -> None:
         "pyarrow",
     }
     assert not heavy & set(done.stdout.split())
+
+
+LIMITED = """
+import resource, sys
+import pyarrow.parquet, scoring.inputs.tables, scoring.inputs.parquet
+from worker.participant.commands import app, main, run
+stack, room = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+if not stack:  # Arrow starts its threads
+    assert run(app, ["validate", "small.parquet", "--ids", "two.txt", "--dim", "1024"]) == 0
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + room,) * 2)
+main()
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("stack", "room", "words"),
+    [
+        (0, 10_000_000, "This needs more memory than it may use."),
+        (4 << 30, 1 << 30, "This machine starts no further thread."),  # since its stack does not fit
+    ],
+)
+def test_a_limit_of_the_machine_does_not_refuse_a_file(
+    tmp_path: Path, stack: int, room: int, words: str
+) -> None:
+    """Nothing is known of a good Parquet file that cannot be read here: exit status 2, and no word about damage."""
+    matrix = np.random.default_rng(1).random((4_000, 1024), np.float32)
+    for name, rows, ids in (("small", 2, "two"), ("large", len(matrix), "all")):
+        columns = {"id": [f"s{row}" for row in range(rows)], "embedding": list(matrix[:rows])}
+        pyarrow.parquet.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        (tmp_path / f"{ids}.txt").write_text("\n".join(columns["id"]))
+    limits = [str(stack), str(room)]
+    command = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            LIMITED,
+            *limits,
+            "validate",
+            "large.parquet",
+            "--ids",
+            "all.txt",
+            "--dim",
+            "1024",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_STACK, (stack, resource.RLIM_INFINITY))
+        if stack
+        else None,
+    )
+    assert command.returncode == 2, command
+    assert command.stderr.startswith(f"neuco-check: {words}\n")

@@ -111,8 +111,10 @@ def _by_position(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.
         raise _lengths(embeddings, labels, name)
     sides = {"embeddings": embeddings, f"labels of {name}": labels}
     chosen = [side for side, rows in sides.items() if rows.ids is not None and not rows.is_numbered]
-    next_to_array = None in {embeddings.ids, labels.ids}
-    if not chosen or (next_to_array and all(text.isdecimal() for text in sides[chosen[0]].ids or ())):
+    ids = sides[chosen[0]].ids or () if chosen else ()
+    # A selection of rows next to an array was selected from it, too; rows in another order may have been shuffled alone.
+    is_selection = all(text.isdecimal() for text in ids) and {*ids} != {*map(str, range(len(ids)))}
+    if not chosen or (None in {embeddings.ids, labels.ids} and is_selection):
         note = ""
     else:
         [lacking] = sides.keys() - {chosen[0]}

@@ -85,13 +85,14 @@ def test_an_index_of_the_same_numbers_in_another_order_is_refused() -> None:
 
 
 def test_rows_that_are_paired_by_position_although_one_side_has_ids_are_noted() -> None:
-    """Numbers next to an array are no ids; texts could be."""
-    assert pair(rows_of("none", "shuffled"), rows_of("numbers", "shuffled"), "height")[1] == ""
+    """Numbers of selected rows next to an array are no ids; texts could be, and numbers of all rows in another order."""
+    assert pair(rows_of("none", "selected"), rows_of("numbers", "selected"), "height")[1] == ""
     _, note = pair(rows_of("none", "shuffled"), rows_of("texts", "shuffled"), "height")
     assert (
         note
         == "height: rows are paired by position, because only the labels of height have ids, not the embeddings."
     )
+    assert pair(rows_of("none", "shuffled"), rows_of("numbers", "shuffled"), "height")[1] == note
     assert pair(rows_of("default", "selected"), rows_of("numbers", "selected"), "height")[1] == note
 
 

@@ -90,7 +90,7 @@ LONGEST = 1000  # characters of an id that is compared; so it takes no time wort
 
 def _plain(text: str) -> str:
     compatible = unicodedata.normalize("NFKC", text.translate(QUOTES))
-    return "".join(sign for sign in compatible if sign.isprintable()).strip(" '\"")
+    return "".join(sign for sign in compatible if sign.isprintable()).strip(" '\"=")
 
 
 PRINTED = re.compile(r"(?:[A-Za-z_.]*\(|\[|b(?=['\"]))+(.+?)(?:,?[)\]])*\Z", re.DOTALL)

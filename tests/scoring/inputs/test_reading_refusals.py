@@ -504,6 +504,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         '12 ids of the public list are written differently in the file: "S000" instead of "s000"; "S001" instead of "s001"; '
         '"S002" instead of "s002"; and so on (upper and lower case differ). Write every id exactly as it is in the list.',
     ),
+    "ids as Excel keeps zeros": (
+        as_csv([f'="{name}"' for name in IDS], table()),
+        "rows.form",
+        '"="s000"" instead of "s000"',
+    ),
     "duplicate id": (
         with_lines(lambda lines: [*lines, lines[2]]),
         "rows.duplicate",

@@ -197,6 +197,7 @@ def _check_id_type(kind: Any, faults: Faults) -> None:
     values = kind.value_type if types.is_dictionary(kind) else kind
     is_text = types.is_string(values) or types.is_large_string(values) or types.is_string_view(values)
     is_bytes = types.is_binary(values) or types.is_large_binary(values) or types.is_fixed_size_binary(values)
+    is_bytes |= types.is_binary_view(values)
     if not (is_text or is_bytes or types.is_integer(values) or isinstance(values, pyarrow.UuidType)):
         raise faults.fatal("columns.type", f"column id holds {shown(str(values))}")
 

@@ -105,6 +105,12 @@ def encoded(encoding: str, ids: object = IDS) -> Callable[[Path], None]:
     return write
 
 
+def as_views(path: Path) -> None:
+    """Write ids as bytes of the type that Polars uses in memory."""
+    ids = pa.array([name.encode() for name in IDS], pa.binary_view())
+    path.write_bytes(as_parquet(frame().to_dict("list") | {"id": ids}))
+
+
 FORMS = {
     "index": as_index,
     "vectors": as_vectors,
@@ -113,6 +119,7 @@ FORMS = {
     "delta": encoded("DELTA_BYTE_ARRAY"),
     "delta of lengths": encoded("DELTA_LENGTH_BYTE_ARRAY"),
     "bytes": encoded("PLAIN", [name.encode() for name in IDS]),
+    "views of bytes": as_views,
 }
 
 

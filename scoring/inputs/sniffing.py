@@ -89,7 +89,7 @@ FOLDERS = {
     "dataset_info.json": "a dataset of Hugging Face",
 }
 """Names inside a folder that reveal its kind."""
-PART = re.compile(r"part[-_.]?\d.*|_SUCCESS|.+\.(csv|parquet|npz)(\.gz)?|.+=.+", re.IGNORECASE)
+PART = re.compile(r"part[-_.]?\d.*|_SUCCESS|.+\.(csv|parquet|pq|npz)(\.gz)?|.+=.+", re.IGNORECASE)
 POINTERS = {
     re.compile(rb"version https://git-lfs"): "Git LFS wrote it",
     re.compile(rb"(outs|deps|md5|wdir|frozen):.*\n(.*\n)*.*(md5|etag|path): "): "DVC wrote it",
@@ -141,7 +141,7 @@ def refuse_members(names: Iterable[str], faults: Faults) -> None:
 
 
 def parquet_parts(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return the parts of a table that is a folder of files ``*.parquet``, and the names of other files in it.
+    """Return the parts of a table that is a folder of files ``*.parquet`` or ``*.pq``, and the names of other files in it.
 
     There are no parts if it is no folder, or of a kind whose files are not all valid. Hidden files and those of Spark do not count.
     """
@@ -149,7 +149,7 @@ def parquet_parts(folder: Path) -> tuple[list[Path], list[str]]:
     if any(entry.name in FOLDERS for entry in entries):
         return [], []
     entries = [entry for entry in entries if entry.name[0] not in "._"]
-    parts = [entry for entry in entries if entry.suffix.lower() == ".parquet" and entry.is_file()]
+    parts = [entry for entry in entries if entry.suffix.lower() in {".parquet", ".pq"} and entry.is_file()]
     return parts, [entry.name for entry in entries if entry not in set(parts)]
 
 

@@ -42,7 +42,7 @@ def test_parts_are_read_like_one_file(folder: Path, tmp_path: Path) -> None:
         scoring.score(str(path), labels, "ridge", folds=3) for path in (tmp_path / "whole.parquet", folder)
     )
     assert parts.q == whole.q
-    TABLE[:0].to_parquet(folder / "part-3.parquet", index=False)
+    TABLE[:0].to_parquet(folder / "part-3.pq", index=False)
     np.testing.assert_array_equal(read_embeddings(folder, IDS).matrix, VALUES)
     (folder / "about.json").touch()
     assert read_embeddings(folder, IDS).warnings == ('1 extra file was ignored: "about.json".',)

@@ -157,7 +157,7 @@ def _scored(cells: pd.DataFrame, tasks: Sequence[str]) -> tuple[pd.DataFrame, li
 
 def are_other(names: Sequence[str]) -> list[bool]:
     """Return for each column whether its name says that it is not a task: it sums up others, or describes an entry."""
-    words = [*map(_words, names)]
+    words = [_words(name + " std" * ("±" in name)) for name in names]
     spreads = {word for word in words if (spread := SPREAD_NAME.fullmatch(word)) and spread[1] in words}
     return [word in spreads or is_summary(word) or bool(OTHER_NAME.fullmatch(word)) for word in words]
 

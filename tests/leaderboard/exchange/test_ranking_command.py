@@ -197,7 +197,9 @@ def test_summaries_and_descriptions_are_no_tasks() -> None:
     assert f"Not counted as tasks or entries: {', '.join(left)}." in run("-", text=text)
     chosen = read_table(text, ("a", "Embedding Dimensions")).scores
     assert chosen.to_dict("list") == {"Embedding Dimensions": [4096, 768], "a": [61, 60]}
-    spread = read_table("name,a,a (std. dev.),a 95% CI,b_std\nx,1,2,3,4\nBest,1,2,3,4\nStd. dev.,1,2,3,4\n")
+    spread = read_table(
+        "name,a,a (std. dev.),a 95% CI,± a,b_std\nx,1,2,3,5,4\nBest,1,2,3,5,4\nStd. dev.,1,2,3,5,4\n"
+    )
     assert (spread.scores.columns.tolist(), spread.scores.index.tolist()) == (["a", "b_std"], ["x"])
     assert read_table("name,mse,1\nx,-1,2\n", ("mse",)).scores.shape == (1, 1)
     with pytest.raises(OrganizerError, match="No column is named 'c'"):

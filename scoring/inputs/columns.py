@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from string import digits
 
 from scoring.inputs.faults import ID_NAMES, SHOWN, Faults, Unreadable, shown
 from scoring.printable import name_some
 
 EXTRA_COLUMNS = 10_000  # a table with more extra named columns than this is not a table of embeddings
 NUMBER_NAME = re.compile(r"[0-9]+\Z")
-ENDS_IN_NUMBER = re.compile(r"[0-9]*\Z")
 LOOKS_LIKE_VALUE = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\Z")
 FACTS = frozenset(
     {
@@ -202,7 +200,7 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
     """Return the meaning of each column as NeuCo-Bench sees it.
 
     The dimensions are the columns named by numbers, in the order of these, without repeated ones; if there are none, all columns except
-    the id, in the order of their numbers if they are one series, such as ``emb_0`` to ``emb_11``.
+    the id.
 
     Raises:
         Unreadable: If there is not exactly one id column, or no column that can be a dimension; or if no column has a number as its name,
@@ -219,9 +217,7 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
         if facts:
             faults.details["columns.names"] = "these describe the samples, and are no dimensions; remove them"
         raise Unreadable
-    chosen = numbered or others
-    if len({stripped[position].rstrip(digits) for position in chosen}) == 1:
-        chosen = sorted(chosen, key=lambda position: by_number(ENDS_IN_NUMBER.findall(stripped[position])[0]))
+    chosen = sorted(numbered, key=lambda position: by_number(stripped[position])) or others
     return Columns(
         names=stripped,
         id_column=id_column,

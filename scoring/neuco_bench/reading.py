@@ -252,9 +252,6 @@ class _WantedRows(MatrixBuilder):
             cause = "No column has a number as its name"
             stems = Counter(name.rstrip(digits) for name in names)
             odd = [name for name in names if name[-1:] not in digits or stems[name.rstrip(digits)] == 1]
-            if columns.positions != tuple(sorted(columns.positions)):
-                ends = f"{shown(names[0])} to {shown(names[-1])}"
-                self._notes.append(f"The dimensions are in the order of the numbers in their names, {ends}.")
         if odd:
             self._notes.append(
                 f"{cause}, so all are dimensions, also {name_some([*map(shown, odd)], NAMES_SHOWN)}."

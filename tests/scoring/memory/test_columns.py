@@ -118,17 +118,6 @@ def test_columns_without_numbers_are_listed(name: str) -> None:
     assert result.notes == (f'No column has a number as its name, so all are dimensions, also "{name}".',)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_series_is_in_the_order_of_its_numbers() -> None:
-    """Sorted by name, emb_10 comes before emb_2."""
-    table = pd.DataFrame(np.random.RandomState(1).standard_normal((ROWS, 12))).add_prefix("emb_")
-    by_number, by_name = (scoring.score(given, LABELS, folds=2) for given in (table, table[sorted(table)]))
-    assert by_name.q == by_number.q
-    assert by_name.notes == (
-        'The dimensions are in the order of the numbers in their names, "emb_0" to "emb_11".',
-    )
-
-
 def test_numbers_that_are_no_dimensions_are_listed() -> None:
     """Such as a year; numbers from 0 or from 1 are not, in any order."""
     numbered = pd.DataFrame(MATRIX)

@@ -17,6 +17,7 @@ from worker.intake import changes, holds, names
 from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State, SubmissionRow, Transaction
 
 ANSWERED_REMOTELY = frozenset({"finished", "failed"})
+PORTION = 200  # submissions to compare with the database at a time
 
 INHERITED = (
     *("phase_pk", "phase", "team_key", "team", "submitted_at", "input_file", "public_at_first", "public"),
@@ -99,13 +100,15 @@ def follow_absence(tx: Transaction, row: SubmissionRow, *, elsewhere: bool, now:
 
 def unlisted(tx: Transaction, listed: Collection[int], *, since: datetime) -> list[int]:
     """Return the submissions, oldest first, that a listing of the whole challenge, begun since then, lacks without a known reason."""
-    rows = tx.get_many(tx.numbers(ACTIVE | ANSWERED).difference(listed))
-    return [
-        pk
-        for pk, row in sorted(rows.items())
+    lacking = list(tx.numbers(ACTIVE | ANSWERED).difference(listed))
+    portions = (lacking[start : start + PORTION] for start in range(0, len(lacking), PORTION))
+    return sorted(
+        row.pk
+        for portion in portions
+        for row in tx.get_many(portion).values()
         if row.read_at is not None and row.read_at < since
         if not row.at_evalai.get("deleted") and row.at_evalai.get("phase") != changes.ELSEWHERE
-    ]
+    )
 
 
 def record_first_sight(

@@ -25,7 +25,6 @@ from worker.state import ACTIVE, OutboxKind, SubmissionRow, Transaction
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, because anybody may edit them
 PHASES_LACKING = "evalai.phases_lacking"  # the key of an alert
-PORTION = 200  # listed submissions to compare with the database at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,8 +190,8 @@ class ListSubmissions(Call[list[Submission]]):
         """Process what has changed; an expected submission that is missing is read by its own address next time."""
         place = OurChallenge.of(self._context, self._session)
         news = []
-        for start in range(0, len(result), PORTION):
-            news += place.news(tx, result[start : start + PORTION], asked_at=self.began_at)
+        for start in range(0, len(result), facts.PORTION):
+            news += place.news(tx, result[start : start + facts.PORTION], asked_at=self.began_at)
         for read in news:
             facts.link_rerun(tx, read)
         for read in news:

@@ -14,6 +14,7 @@ from leaderboard.git.publisher import (
     Published,
     Publisher,
 )
+from leaderboard.git.remote import without_credentials
 from leaderboard.git.repository import Clone, Repository, cloned, plain_folder
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "cloned",
     "plain_folder",
     "with_signature",
+    "without_credentials",
     "without_signature",
 ]

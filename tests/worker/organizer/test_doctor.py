@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 import requests
 
+from tests.leaderboard.harness.git_server import serve
 from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import git
 from tests.worker.harness.terminal import shown
@@ -145,6 +146,19 @@ def test_a_folder_that_git_cannot_use_has_gits_reason(challenge: FaultyChallenge
     git(challenge.folder, "init", "-q", "--bare", "-b", "main", "--object-format=sha256", str(board))
     ((sentence,),) = problems(challenge.examine("board.push")).values()
     assert sentence.startswith(f"git cannot use {board}: ")
+
+
+@pytest.mark.processes
+def test_a_user_name_in_the_repositorys_address_is_not_shown(challenge: FaultyChallenge) -> None:
+    """It is often a token."""
+    with serve(challenge.folder, SECRET_LABEL) as server:
+        challenge.private("board.token", SECRET_LABEL)
+        address = f"{server.url.replace('://', f'://{SECRET_LABEL}@')}/board.git"
+        challenge.change({"leaderboard": {"repository": address, "token": "file:board.token"}})
+        (outcome,) = challenge.examine("board.push").outcomes
+    text = " ".join(finding.sentence for finding in outcome.findings)
+    assert f"of {server.url}/board.git: a dry run of a push succeeded" in text
+    assert SECRET_LABEL not in text
 
 
 @pytest.mark.processes

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from leaderboard.git import ForeignFiles
+from leaderboard.git import ForeignFiles, without_credentials
 from scoring.documents import is_loopback
 from scoring.errors import OrganizerError
 from scoring.printable import duration_of
@@ -53,8 +53,9 @@ def examined(repository: CheckedRepository) -> Iterator[Finding]:
         else "nothing has been pushed yet, and a protected branch or a hook shows only at the first real push"
         " (`neuco-worker board publish`)"
     )
+    shown = without_credentials(configuration.repository_url)
     yield note(
-        f"Branch {configuration.leaderboard.branch} of {configuration.repository_url}: a dry run of a push succeeded; {pushed}.",
+        f"Branch {configuration.leaderboard.branch} of {shown}: a dry run of a push succeeded; {pushed}."
     )
     branch, default = configuration.leaderboard.branch, repository.default_branch
     if default == branch and Path(configuration.repository_url, ".git").is_dir():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from worker.organizer.doctor import board, evalai, groups, local, tasks
+from worker.organizer.doctor import board, evalai, groups, launch, local, tasks
 from worker.organizer.doctor.check import Check, note
 from worker.organizer.doctor.subjects import (
     CheckedChallenge,
@@ -169,7 +169,7 @@ EVALAI: tuple[Check[CheckedEvalAI], ...] = (
     Check(
         "evalai.launch",
         "Can participants find it and submit to it, until the end?",
-        evalai.launch,
+        launch.launch,
         "Move the end date on EvalAI.",
         remote=True,
     ),

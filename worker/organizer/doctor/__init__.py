@@ -90,7 +90,7 @@ def _attempt(read: Callable[..., T], *arguments: object) -> T | Exception:
     """Return what a function reads, or the error that says why it cannot."""
     try:
         return read(*arguments)
-    except Exception as error:  # noqa: BLE001 - each check that needs it says what it means
+    except Exception as error:  # noqa: BLE001 - a defect here fails the checks that need what is read, and no others
         return error
 
 
@@ -109,7 +109,7 @@ def _findings(check: Check[Any], subject: object, reported: dict[str, str]) -> l
     except NeucoError as error:
         errors = [error]
     except OSError as error:
-        sentence = f"{error.filename} cannot be used: {error.strerror}."
+        sentence = f"{error.filename or 'A file'} cannot be used: {error.strerror or error}."
         errors = [OrganizerError(sentence, hint="Check its owner and permissions.", code="doctor.file")]
     except Exception as defect:  # noqa: BLE001 - a defect in one check must not hide what the others find
         hint = "This is a bug in neuco-worker. Report it, with the check's name and your configuration without its secrets."

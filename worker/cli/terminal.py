@@ -27,10 +27,8 @@ class Console(rich.console.Console):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        if not self.stderr:
-            self.width = max(
-                self.width, 80
-            )  # a narrower terminal breaks lines itself, whereas a table would lose digits
+        if not self.stderr:  # a narrower terminal breaks lines itself, whereas a table would lose digits
+            self.width = max(self.width, 80)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render a line with all of its text made printable."""

@@ -77,6 +77,7 @@ def commit(
     """
     entries = tx.commitments()
     phases = _phases(tx) | {setup.record.codename: announce(setup.record) for setup in fresh}
+    has_new = not entries or phases.keys() - entries[-1][0]["phases"].keys()
     sequence = len(entries) + 1
     body = CommitmentBody.model_validate(
         {
@@ -86,9 +87,7 @@ def commit(
             "reason": reason,
             "draws": dict(draws or {}),
             "drawn": dict(drawn or {}),
-            "publish_files": publish_files
-            if publish_files and (not entries or phases.keys() - entries[-1][0]["phases"].keys())
-            else entries[-1][0]["publish_files"],
+            "publish_files": (has_new and publish_files) or entries[-1][0]["publish_files"],
             "receipts_every": entries[0][0]["receipts_every"] if entries else receipts_every,
             "access": entries[0][0]["access"] if entries else " ".join(access.split()),
             "phases": {name: announced for name, (announced, _) in phases.items()},

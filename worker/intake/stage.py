@@ -296,12 +296,14 @@ class Intake:
 
     def _unlisted(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         """Read a submission that the whole listing lacks: anybody can move and delete hundreds, and no other submission waits for that."""
-        if not self.session.unlisted or not self._budget.allows(
-            now, keep=int(QUEUE_SHARE * self._budget.per_minute)
-        ):
+        queues = int(QUEUE_SHARE * self._budget.per_minute)
+        if not self.session.unlisted or not self._budget.allows(now, keep=queues):
             return None
+        # If the call cannot begin or fails, the next comparison finds it again.
         row = tx.get(self.session.unlisted.pop(0))
-        return row if row is None else ReadSubmission(self._context, self.session, row, answer=False, ahead=0)
+        if row is None:
+            return None
+        return ReadSubmission(self._context, self.session, row, answer=False, ahead=0)
 
     def _poll_is_due(self, tx: Transaction, now: datetime) -> bool:
         """Return whether to poll the queue, if calls are left: at intervals, and after a message until the queue is empty."""

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from scoring.errors import OrganizerError
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -68,8 +70,18 @@ def _digest() -> str:
 
 DIRECTORY = cache_directory()
 
-import numba  # noqa: E402 - after the choice of the directory
-from numba.core import caching, config  # noqa: E402
+try:  # after the choice of the directory
+    import numba
+    from numba.core import caching, config
+
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        raise ValueError("NUMBA_DISABLE_JIT is set.")
+except Exception as error:
+    raise OrganizerError(
+        f"numba, which compiles the training loop, cannot be used: {error}",
+        hint="Correct the environment variables that begin with NUMBA_, or else install numba and numpy again.",
+        code="numba.unusable",
+    ) from error
 
 if DIRECTORY is not None:
     config.CACHE_DIR = str(DIRECTORY)  # type: ignore[attr-defined]

@@ -83,3 +83,18 @@ def test_a_damaged_file_is_named_and_made_again_once(
     assert again == whole
     assert told == f"The file {path} with compiled code is damaged, so its function is compiled again.\n"
     assert run(NUMBA_CACHE_DIR=str(tmp_path)) == (whole, "")
+
+
+@pytest.mark.parametrize("variable", ["NUMBA_NUM_THREADS=0", "NUMBA_DISABLE_JIT=1"])
+def test_a_setting_that_numba_cannot_work_with_is_named(variable: str) -> None:
+    """A user's own variable is no bug: the command says which library refuses what, and what to look at."""
+    name, value = variable.split("=")
+    answer = subprocess.run(
+        [sys.executable, "-m", "worker.cli", "compile"],
+        env={**os.environ, name: value},
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("neuco-worker: numba, which compiles the training loop, cannot be used: N")
+    assert "environment variables that begin with NUMBA_" in answer.stderr

@@ -63,12 +63,17 @@ def make_input(kind: TaskType, *, samples: int = 60, dim: int = 5, name: str = "
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", get_args(ProbeName))
 def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskType) -> None:
-    """Each gives K folds with the splits of ShuffleSplit(random_state=seed) and scores that follow from its predictions, repeatably."""
+    """Each gives K folds with the splits of ShuffleSplit(random_state=seed) and scores that follow from its predictions, repeatably.
+
+    The caller's own generator of torch stays where it was.
+    """
     data = make_input(kind)
+    before = torch.get_rng_state()
     first, again = (
         make_probe(name, QUICK[name], seed=3, threads=threads).train(data, folds=3, details=True)[0]
         for threads in (1, 2)
     )
+    assert torch.equal(torch.get_rng_state(), before)
     splits = ShuffleSplit(3, test_size=0.1, random_state=3).split(data.rows)
     for fold, repeated, (train, test) in zip(first, again, splits, strict=True):
         np.testing.assert_array_equal(fold.test, test)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,17 @@ import numpy as np
 import pandas as pd
 
 from leaderboard.exchange.runs import Compared, TaskResult, compare_results, read_run, scored_tasks
-from leaderboard.exchange.table import TableRanking, are_other, is_summary, rank_table
+from leaderboard.exchange.table import (
+    TableRanking,
+    are_other,
+    check_names,
+    dominating,
+    is_error,
+    is_summary,
+    rank_table,
+)
+from leaderboard.ranking import LARGEST
 from scoring.errors import MissingFile, WrongType, WrongValue, python_errors
-from scoring.printable import name_some
 
 if TYPE_CHECKING:
     from scoring.memory.result import Result
@@ -136,18 +143,18 @@ def rank(
     baselines = [baselines] if isinstance(baselines, str) else [str(name) for name in baselines]
     with python_errors():
         results: dict[str, Any] = {}
+        if (labels is not None or options) and not _has_embeddings(entries, labels):
+            raise WrongType(
+                "Labels and arguments of scoring.score are for embeddings, and there are none.",
+                hint="Leave them out.",
+                code="rank.entries",
+            )
         if isinstance(entries, pd.DataFrame):
-            table = entries.set_axis(entries.index.astype(str), axis=0)
-            names = [str(name) for name in table.columns]
-            if odd := [*compress(names, are_other(names)), *filter(is_summary, table.index)]:
-                raise WrongValue(
-                    f"The table has {odd[0]!r}, which seems to be neither a task nor an entry.",
-                    hint=f"Leave it out, such as with table.drop({odd[0]!r}, axis={int(odd[0] in names)}), or rename it.",
-                    code="rank.entries",
-                )
+            table = _checked(entries)
         elif isinstance(entries, Mapping) and entries:
             if isinstance(labels, Iterator):
                 labels = list(labels)
+            check_names("entry", [*map(str, entries)])
             for name, given in entries.items():
                 is_scored = labels is None or hasattr(given, "report")
                 results[str(name)] = given if is_scored else score.score(given, labels, **options)
@@ -158,21 +165,14 @@ def rank(
         else:
             raise WrongType(
                 f"The entries are of the type {type(entries).__name__}.",
-                hint="Give a dictionary of names and results of scoring.score, or a DataFrame of scores.",
+                hint="Give a dictionary of names and results of scoring.score, or a pandas DataFrame of scores.",
                 code="rank.entries",
             )
-        _check_scores(table)
-        if unknown := [name for name in baselines if name not in table.index]:
-            raise WrongValue(
-                f"The baseline {unknown[0]!r} is not an entry.",
-                hint=f"The entries are: {name_some([*map(str, table.index)])}.",
-                code="rank.baselines",
-            )
-        if not (math.isfinite(ghost_task) and ghost_task >= 0):
-            raise WrongValue(
-                f"The argument ghost_task is {ghost_task}, not a number of at least 0.",
-                hint="Correct it.",
-                code="rank.ghost_task",
+        _check_complete(table)
+        if largest := dominating(table):
+            warnings.warn(
+                f"The task {largest!r} decides the ranking alone, because its scores spread much farther than any other's.",
+                stacklevel=2,
             )
         ranking = rank_table(
             table, ghost_task=ghost_task, baselines=baselines, baselines_weigh=baselines_weigh
@@ -202,6 +202,14 @@ def _tasks(given: Any) -> dict[str, TaskResult]:
     )
 
 
+def _has_embeddings(entries: Any, labels: Any) -> bool:
+    """Return whether an entry is neither a result nor, without labels, the folder of a run; a table has only scores."""
+    return isinstance(entries, Mapping) and any(
+        not hasattr(given, "report") and not (labels is None and isinstance(given, (str, PathLike)))
+        for given in entries.values()
+    )
+
+
 def _check_alike(runs: Mapping[str, Mapping[str, TaskResult]]) -> None:
     """Warn of runs with other labels or splits, whose scores are not those of the same test."""
     first, *others = runs
@@ -215,29 +223,49 @@ def _check_alike(runs: Mapping[str, Mapping[str, TaskResult]]) -> None:
     if unlike:
         warnings.warn(
             f"Labels or splits differ from those of {first}, so scores are not of the same test: {', '.join(unlike[:3])}.",
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
-def _check_scores(table: pd.DataFrame) -> None:
-    for name in table.columns:
-        if table[name].dtype.kind not in "iuf":
-            raise WrongType(
-                f"The column {name!r} is not of numbers.",
-                hint="Leave it out, or name it as the index.",
-                code="rank.entries",
-            )
-    if table.empty or table.index.has_duplicates or table.columns.has_duplicates:
+def _checked(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of scores with texts as the names of its entries, if it is one."""
+    entries, tasks = _names(table.index), _names(table.columns)
+    check_names("task", tasks)
+    check_names("entry", entries)
+    if odd := [*compress(tasks, are_other(tasks)), *filter(is_summary, entries)]:
         raise WrongValue(
-            "The table of scores is empty, or has a name twice.",
-            hint="Give each entry and task one name.",
+            f"The table has {odd[0]!r}, which seems to be neither a task nor an entry.",
+            hint=f"Leave it out, such as with table.drop({odd[0]!r}, axis={int(odd[0] in tasks)}), or rename it.",
             code="rank.entries",
         )
-    lacking = table.index[~np.isfinite(table.to_numpy(float)).all(axis=1)]
-    if len(lacking):
-        tasks = table.columns[~np.isfinite(table.loc[lacking[0]].to_numpy(float))]
-        raise WrongValue(
-            f"{lacking[0]} has no score in {', '.join(map(str, tasks))}.",
-            hint="Score all entries on the same tasks, or leave this one out.",
-            code="rank.incomplete",
-        )
+    for name, kind in zip(tasks, table.dtypes, strict=True):
+        if kind.kind not in "iuf":
+            raise WrongType(
+                f"The column {name!r} has the type {kind}, which is not one of numbers.",
+                hint="Leave it out, name it as the index, or convert it with astype(float).",
+                code="rank.entries",
+            )
+        if is_error(name):
+            raise WrongValue(
+                f"The column {name!r} seems to have errors, but higher scores are better.",
+                hint="Leave it out, or give it negative numbers and another name.",
+                code="rank.entries",
+            )
+    return table.set_axis(entries, axis=0)
+
+
+def _names(axis: pd.Index) -> list[str]:
+    """Return the names on an axis as text; a missing one is empty."""
+    missing = axis.to_frame().isna().any(axis=1)
+    return ["" if lacks else str(name) for name, lacks in zip(axis, missing, strict=True)]
+
+
+def _check_complete(table: pd.DataFrame) -> None:
+    usable = np.abs(table.to_numpy(float)) <= LARGEST
+    for name, row in zip(table.index, usable, strict=True):
+        if not row.all():
+            raise WrongValue(
+                f"{name} has no usable score in {', '.join(map(str, table.columns[~row]))}.",
+                hint=f"Give all entries scores on the same tasks, of at most {LARGEST:g}, or leave this one out.",
+                code="rank.incomplete",
+            )

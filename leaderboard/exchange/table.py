@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from operator import itemgetter
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -28,11 +30,12 @@ SUMMARY_NAME = re.compile(
 )
 """Columns and rows that sum up others, such as Mean (Task)."""
 OTHER_NAME = re.compile(
-    r"(.+ )?rank( .+)?|borda( .+)?|((number|num|n) of )?((active|total|trainable) )?(params?|parameters)( [bmk])?|(model|file) size( .+)?"
-    r"|(embeddings?|emb|features?|vector) (dims?|dimensions?|dimensionality|size)|dims?|dimensions?|max(imum)? (tokens|length)"
-    r"|context (length|window)|(gpu )?memory( usage)?( [mg]b)?( .+)?|[gt]?flops|[gm]?macs|latency( ms)?|throughput|runtime( .+)?"
-    r"|((training|inference) )?time( [a-z]+)?|seconds|epochs|batch size|learning rate|lr|seeds?|folds|year|(release )?date|license"
-    r"|zero shot|urls?|links?|paper|code|unnamed \d+|no|index|resolution|(input|image|patch|hidden|vocab) (size|resolution)|layers|depth"
+    r"(.+ )?rank( .+)?|borda( .+)?|((number|num|n)( of)? )?(active |total |trainable )?(params?|parameters)( [bmk])?"
+    r"|(model|file) size( .+)?|(embeddings?|emb|features?|vector) (dims?|dimensions?|dimensionality|size)|dims?|dimensions?"
+    r"|max(imum)? (tokens|length)|context (length|window)|(gpu )?memory( usage)?( [mg]b)?( .+)?|[gt]?flops|[gm]?macs|latency( ms)?"
+    r"|throughput|runtime( .+)?|((training|inference) )?time( [a-z]+)?|seconds|epochs|batch size|learning rate|lr|seeds?|folds|year"
+    r"|(release )?date|license|zero shot|urls?|links?|paper|code|unnamed \d+|no|index|resolution"
+    r"|(input|image|patch|hidden|vocab) (size|resolution)|layers|depth"
 )
 """Columns that describe an entry."""
 SPREAD_NAME = re.compile(r"(.+?) (std|stdev|std dev|stderr|std err|variance|uncertainty|(95 )?ci|ci 95)")
@@ -89,13 +92,8 @@ def read_table(text: str, tasks: Sequence[str] = ()) -> Table:
         cells.iloc[0] = cells.iloc[0].str.removeprefix("q::")
     cells, left_out = _scored(cells, tasks)
     entries, names = cells.iloc[1:, 0].tolist(), cells.iloc[0, 1:].tolist()
-    if not names or not entries:
-        raise _fault(f"The table has no {'entries' if names else 'task columns'}.")
-    for kind, given in (("entry", entries), ("task", names)):
-        if "" in given:
-            raise _fault(f"A{'n' if kind == 'entry' else ''} {kind} has no name.")
-        if repeated := [name for name in given if given.count(name) > 1]:
-            raise _fault(f"The {kind} {_shown(repeated[0])} occurs {len(repeated)} times in the table.")
+    check_names("task", names)
+    check_names("entry", entries)
     written = cells.iloc[1:, 1:].set_axis(pd.Index(entries), axis=0).set_axis(pd.Index(names), axis=1)
     scores: pd.DataFrame = written.map(number)
     for entry, task in np.argwhere(~(scores.abs() <= LARGEST).to_numpy()):
@@ -105,9 +103,28 @@ def read_table(text: str, tasks: Sequence[str] = ()) -> Table:
             f" a score is a number of at most {LARGEST:g}.",
             _hint(value),
         )
-    if not tasks:
-        _ask_about_scale(scores)
+    if not tasks and (name := dominating(scores)):
+        raise _fault(
+            f"The column {_shown(name)} would decide the ranking alone: its values spread over {DOMINANT} times as far as any other's.",
+            "Name the columns that are tasks with --tasks, once for each.",
+        )
     return Table(scores=scores, left_out=tuple(left_out))
+
+
+def check_names(kind: Literal["entry", "task"], names: Sequence[str]) -> None:
+    """Check that a table has entries or tasks, each with a name of its own.
+
+    Raises:
+        OrganizerError: If it has not.
+    """
+    if not names:
+        raise _fault(f"The table has no {'entries' if kind == 'entry' else 'task columns'}.")
+    hint = "Give each entry and each task a name of its own."
+    if "" in names:
+        raise _fault(f"A{'n' if kind == 'entry' else ''} {kind} has no name.", hint)
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise _fault(f"The {kind} {_shown(name)} occurs {count} times in the table.", hint)
 
 
 def _cells(text: str) -> pd.DataFrame:
@@ -167,6 +184,18 @@ def is_summary(name: str) -> bool:
     return bool(SUMMARY_NAME.fullmatch(_words(name)))
 
 
+def is_error(name: str) -> bool:
+    """Return whether lower is better on a task, by its name."""
+    return "↓" in name or bool(ERROR_NAME.fullmatch(_words(name)))
+
+
+def dominating(scores: pd.DataFrame) -> str | None:
+    """Return the column that decides the ranking alone, if one does, because tasks weigh by the standard deviation of their scores."""
+    spread = scores.std(ddof=0).sort_values()
+    decides = len(spread) > 1 and spread.iloc[-1] > DOMINANT * spread.iloc[-2] > 0
+    return str(spread.index[-1]) if decides else None
+
+
 def _words(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip()
 
@@ -183,8 +212,7 @@ def _ask_about_names(names: Sequence[str]) -> None:
             "The first line has numbers instead of column names.",
             "Begin with a line of names; if numbers are names, choose the tasks with --tasks, once for each.",
         )
-    errors = [name for name in names if "↓" in name or ERROR_NAME.fullmatch(_words(name))]
-    if errors:
+    if errors := [name for name in names if is_error(name)]:
         raise _fault(
             f"The column {_shown(errors[0])} seems to have errors, but higher scores are better.",
             "Write negative numbers; if the column has them, or it is not a task, name the tasks with --tasks, once for each.",
@@ -212,17 +240,6 @@ def _hint(value: str) -> str:
     return "If the column is not a task, name those that are with --tasks, once for each."
 
 
-def _ask_about_scale(scores: pd.DataFrame) -> None:
-    """Refuse a column that would decide the ranking alone, because tasks weigh by the standard deviation of their scores."""
-    spread = scores.std(ddof=0).sort_values()
-    if len(spread) > 1 and spread.iloc[-1] > DOMINANT * spread.iloc[-2] > 0:
-        name = str(spread.index[-1])
-        raise _fault(
-            f"The column {_shown(name)} would decide the ranking alone: its values spread over {DOMINANT} times as far as any other's.",
-            "Name the columns that are tasks with --tasks, once for each.",
-        )
-
-
 def rank_table(
     table: pd.DataFrame,
     *,
@@ -237,9 +254,11 @@ def rank_table(
     """
     for name in baselines:
         if name not in table.index:
-            raise _fault(f"No entry is named {_shown(name)}.")
+            raise _fault(
+                f"No entry is named {_shown(name)}.", f"The entries are: {name_some([*table.index], 10)}."
+            )
     if not (math.isfinite(ghost_task) and ghost_task >= 0):
-        raise _fault("The option --ghost-task is not a number of at least 0.")
+        raise _fault(f"The ghost task is {ghost_task}, not a number of at least 0.", "Correct it.")
     quality, numbered = table.to_numpy(np.float64), ~table.index.isin(list(baselines))
     weighs = np.ones(len(table), bool) if baselines_weigh else numbered
     ranking = rank(

@@ -116,19 +116,34 @@ def test_what_cannot_be_compared_or_ranked_is_refused(entries: Any, tmp_path: Pa
         (lambda: scoring.compare(ours, tmp_path), ValueError, "not the folder of a run"),
         (lambda: scoring.rank([ours]), TypeError, "Give a dictionary"),
         (lambda: scoring.rank({"ours": MATRIX}), TypeError, "embeddings need labels"),
-        (lambda: scoring.rank({"ours": ours, "other": other}), ValueError, "ours has no score in label"),
-        (lambda: scoring.rank({"ours": ours}, baselines="x"), ValueError, "'x' is not an entry"),
-        (lambda: scoring.rank({"ours": ours}, ghost_task=-1), ValueError, "The argument ghost_task is -1"),
+        (
+            lambda: scoring.rank({"ours": ours, "other": other}),
+            ValueError,
+            "ours has no usable score in label",
+        ),
+        (lambda: scoring.rank({"ours": ours}, baselines="x"), ValueError, "No entry is named 'x'"),
+        (lambda: scoring.rank({"ours": ours}, ghost_task=-1), ValueError, "The ghost task is -1"),
+        (lambda: scoring.rank({1: ours, "1": ours}), ValueError, "'1' occurs 2 times"),
+        (lambda: scoring.rank({"ours": ours}, folds=8), TypeError, "for embeddings, and there are none"),
+        (lambda: scoring.rank(entries.table, LABELS), TypeError, "for embeddings, and there are none"),
         (
             lambda: scoring.rank(pd.DataFrame({"name": ["a"], "q": [1]})),
             TypeError,
-            "'name' is not of numbers",
+            "'name' has the type ",
         ),
         *(
             (lambda table=table: scoring.rank(table), ValueError, hint)
             for table, hint in (
                 (pd.DataFrame({"a": [1, 2], "Mean (Task)": [3, 4]}), r"drop\('Mean \(Task\)', axis=1\)"),
                 (pd.DataFrame({"a": [1, 2]}, index=["x", "Average"]), r"drop\('Average', axis=0\)"),
+                (pd.DataFrame({"a": [1, 2], "n_params": [3, 4]}), r"drop\('n_params', axis=1\)"),
+                (pd.DataFrame({"a": [1, 2], "val_loss": [3, 4]}), "'val_loss' seems to have errors"),
+                (pd.DataFrame({"a": [1, 2]}, index=["x", None]), "An entry has no name"),
+                (pd.DataFrame({"a": range(5)}, index=[*"xxyyy"]), "'y' occurs 3 times"),
+                (pd.DataFrame([[1, 2], [3, 4]], columns=[1, "1"]), "The task '1' occurs 2 times"),
+                (pd.DataFrame({"a": [1, np.nan]}, index=["x", "y"]), "y has no usable score in a"),
+                (pd.DataFrame({"a": [1, 1e300]}, index=["x", "y"]), "y has no usable score in a"),
+                (pd.DataFrame(), "no task columns"),
             )
         ),
     ]
@@ -139,3 +154,11 @@ def test_what_cannot_be_compared_or_ranked_is_refused(entries: Any, tmp_path: Pa
     reseeded = scoring.score(MATRIX, LABELS, "ridge", folds=8, seed=1, progress=False)
     with pytest.warns(UserWarning, match=r"differ from those of ours.*other \(height\)"):
         scoring.rank({"ours": ours, "other": reseeded})
+    with pytest.warns(UserWarning, match="'size' decides the ranking alone"):
+        scoring.rank(pd.DataFrame({"a": [0.1, 0.3], "size": [3e5, 4e6]}))
+
+
+def test_a_table_may_have_names_of_two_levels() -> None:
+    """An index of a model and its version is a name, too."""
+    table = pd.DataFrame({"a": [0.9, 0.1]}, index=pd.MultiIndex.from_tuples([("A", 1), ("B", 2)]))
+    assert scoring.rank(table).to_frame()["rank"].tolist() == [1, 2]

@@ -89,7 +89,8 @@ class Network:
         """Make a network with the initial weights of ``torch.nn.Linear``, uniform in ±1/sqrt(inputs)."""
         layers: list[torch.nn.Module] = []
         for inputs, width in pairwise((data.rows.shape[1], *(self.probe.hidden or ()), data.outputs)):
-            layer = torch.nn.utils.skip_init(torch.nn.Linear, inputs, width)  # draws nothing from the caller's generator
+            # Without drawing initial weights from the caller's generator, only to replace them.
+            layer = torch.nn.utils.skip_init(torch.nn.Linear, inputs, width)
             with torch.no_grad():
                 for parameter in (layer.weight, layer.bias):
                     parameter.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)

@@ -96,5 +96,5 @@ def test_a_setting_that_numba_cannot_work_with_is_named(variable: str) -> None:
         text=True,
     )
     assert answer.returncode == 2
-    assert answer.stderr.startswith("neuco-worker: numba, which compiles the training loop, cannot be used: N")
+    assert answer.stderr.startswith("neuco-worker: numba, which compiles the training loop, cannot be used: ")
     assert "environment variables that begin with NUMBA_" in answer.stderr

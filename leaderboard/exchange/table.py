@@ -35,12 +35,17 @@ OTHER_NAME = re.compile(
     r"|max(imum)? (tokens|length)|context (length|window)|(gpu )?memory( usage)?( [mg]b)?( .+)?|[gt]?flops|[gm]?macs|latency( ms)?"
     r"|throughput|runtime( .+)?|((training|inference) )?time( [a-z]+)?|seconds|epochs|batch size|learning rate|lr|seeds?|folds|year"
     r"|(release )?date|license|zero shot|urls?|links?|paper|code|unnamed \d+|no|index|resolution"
-    r"|(input|image|patch|hidden|vocab) (size|resolution)|layers|depth"
+    r"|(input|image|patch|hidden|vocab) (size|resolution)|layers|depth|((train|training|inference) )?s|((gpu|training) )?hours|cost|version"
+    r"|id|(number of|num|n) (samples|images|rows|epochs|folds|layers|seeds|tasks|runs)"
 )
 """Columns that describe an entry."""
-SPREAD_NAME = re.compile(r"(.+?) (std|stdev|std dev|stderr|std err|variance|uncertainty|(95 )?ci|ci 95)")
+SPREAD_NAME = re.compile(
+    r"(.+?) (std|stdev|std dev|sd|sem|stderr|std err|variance|uncertainty|(95 )?ci|ci 95)"
+)
 """Columns that say how uncertain the column before them is; of NeuCo-Bench, biomass_std is a task, next to biomass_mean."""
-ERROR_NAME = re.compile(r"(.* )?(n?rmse|n?mae|mse|mape|loss|perplexity|wer|cer|error|errors|err)( .*)?")
+ERROR_NAME = re.compile(
+    r"(.* )?(n?rmse|n?mae|mse|mape|loss|perplexity|wer|cer|nll|ece|fid|brier|error|errors|err|lower( is)? better)( .*)?"
+)
 """Tasks on which lower is better; so says an arrow, too."""
 TRANSPOSED = ("task", "tasks", "dataset", "datasets", "metric", "metrics")
 """Names of a first column that has tasks."""
@@ -301,9 +306,9 @@ def table_document(table: pd.DataFrame, ranking: TableRanking) -> dict[str, obje
 
 
 def number(text: str) -> float:
-    """Return the number in a text, or NaN; 1_000 is refused, because only Python reads it as a number."""
+    """Return the number in a text, or NaN; 1_000 and other scripts' digits are refused, because only Python reads them as numbers."""
     try:
-        return math.nan if "_" in text else float(text)
+        return float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
         return math.nan
 

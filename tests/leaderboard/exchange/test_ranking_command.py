@@ -108,7 +108,15 @@ def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
         ("x,61.2,60\ny,60,61\n", "The first line has numbers instead of column names."),
         *(
             (f"name,{task}\nx,1\n", f"The column '{task}' seems to have errors, but higher")
-            for task in ("RMSE", "MAE ↓", "test_loss", "NRMSE (m)", "a↓")
+            for task in (
+                "RMSE",
+                "MAE ↓",
+                "test_loss",
+                "NRMSE (m)",
+                "a↓",
+                "Brier score",
+                "a (lower is better)",
+            )
         ),
         ("name,t\nx,61.2%\n", "Write numbers without percent signs."),
         ('name,t\nx,"61,2"\n', "Write numbers with decimal points."),
@@ -128,6 +136,7 @@ def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
         ("name,t\nx,nan\n", "Entry 'x' has 'nan' in task 't'"),
         ("name,t\nx,inf\n", "'inf'"),
         ("name,t\nx,1_0\n", "'1_0'"),
+        ("name,t\nx,\uff11\n", "'\uff11'"),
         ("name,t\nx,good\n", "'good'"),
         ("name,t\nx,1e200\ny,2\n", "at most 1e+100"),
         ("name,t\nx,1\ny,-1.1e100\n", "Entry 'y' has '-1.1e100'"),
@@ -198,7 +207,8 @@ def test_summaries_and_descriptions_are_no_tasks() -> None:
     chosen = read_table(text, ("a", "Embedding Dimensions")).scores
     assert chosen.to_dict("list") == {"Embedding Dimensions": [4096, 768], "a": [61, 60]}
     spread = read_table(
-        "name,a,a (std. dev.),a 95% CI,± a,b_std\nx,1,2,3,5,4\nBest,1,2,3,5,4\nStd. dev.,1,2,3,5,4\n"
+        "name,id,a,a (std. dev.),a 95% CI,± a,a_sd,b_std,version,train_s,n_samples\nx,8,1,2,3,5,6,4,1,9,10\nBest,,1,2,3,5,,4,,,\n"
+        "Std. dev.,,1,2,3,5,,4,,,\n"
     )
     assert (spread.scores.columns.tolist(), spread.scores.index.tolist()) == (["a", "b_std"], ["x"])
     assert read_table("name,mse,1\nx,-1,2\n", ("mse",)).scores.shape == (1, 1)

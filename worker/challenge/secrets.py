@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import hmac
 import os
@@ -17,7 +16,6 @@ from typing import Any
 from pydantic import SecretStr
 
 from scoring.errors import OrganizerError
-from scoring.files import write_files
 from scoring.randomness import phase_key
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -125,10 +123,13 @@ def _is_credential(path: Path) -> bool:
 
 def make(path: Path) -> None:
     """Write a challenge's secret or its signing key: 32 random bytes; an existing file is never replaced."""
-    if path.exists():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    text = f"{secrets.token_hex(_KEY_BYTES)}\n"
-    write_files(path.parent, {path.name: text.encode()}, private=(path.name,))
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{secrets.token_hex(_KEY_BYTES)}\n")
+    except BaseException:
+        path.unlink()
+        raise
 
 
 def read_bytes(path: Path, key: str) -> bytes:

@@ -105,10 +105,12 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     configuration = read(text, directory / "challenge.yaml")
     schema = json.dumps(Configuration.model_json_schema(), indent=1, ensure_ascii=False)
     made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    keys: list[Path] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name in SECRETS:
-            make(directory / name)
+            make(directory / name)  # of two that begin at the same time, one fails here
+            keys.append(directory / name)
         bundle = sources(configuration, now=now)
         files = {
             "challenge.yaml": text.encode(),
@@ -124,8 +126,8 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
         write_files(directory, files, private=("tasks/",))
     except BaseException:
         with suppress(OSError):
-            for name in SECRETS:
-                (directory / name).unlink(missing_ok=True)
+            for key in keys:
+                key.unlink(missing_ok=True)
             for folder in made:
                 folder.rmdir()
         raise

@@ -95,6 +95,16 @@ def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
 
 
+def test_of_two_at_once_one_makes_the_challenge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other finds the folder still free, fails at the first key, and removes nothing that the first has written."""
+    scaffold.create(tmp_path / "c", PLAN, now=NOW)
+    written = {path: path.read_bytes() for path in (tmp_path / "c").rglob("*") if path.is_file()}
+    monkeypatch.setattr(scaffold, "check_free", lambda _: None)  # as it was a moment ago
+    with pytest.raises(FileExistsError, match=r"challenge\.secret"):
+        scaffold.create(tmp_path / "c", PLAN, now=NOW)
+    assert {path: path.read_bytes() for path in (tmp_path / "c").rglob("*") if path.is_file()} == written
+
+
 @pytest.mark.processes
 def test_git_takes_only_what_may_be_published(tmp_path: Path) -> None:
     """Whatever else is put into the folder, such as a token, a backup or a report, `git add` leaves it out."""

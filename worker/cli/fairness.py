@@ -20,6 +20,7 @@ from worker.cli.terminal import (
     open_session,
     progress_bar,
 )
+from worker.participant.commands import no_verdict
 
 if TYPE_CHECKING:
     from worker.verify import Verdict
@@ -82,6 +83,7 @@ def reveal(
     print(f"{done}, commit {published.commit}. Anyone can check it with: neuco-worker verify REPOSITORY")
 
 
+@no_verdict()
 def verify(
     repository: Annotated[
         str,
@@ -151,7 +153,7 @@ def verify(
     newest commit of the branch is compared with it.
 
     Exits with 0 if nothing is contradicted, 1 if something is, 3 if somebody else changed what visitors see or two keys claim the
-    repository. If the check itself fails, exits with 2, or with 1 if it may succeed later.
+    repository, 2 if the check itself fails.
 
     Next: with --receipt, check what EvalAI showed about your own submission.
 

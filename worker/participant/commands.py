@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -111,10 +111,24 @@ def _write(path: Path, ids: Sequence[str], columns: int) -> None:
         ) from error
 
 
-class _Unchecked(InfrastructureError):
-    """The challenge or the file cannot be read, so nothing is known of the submission."""
+class NoVerdict(InfrastructureError):
+    """The command itself failed, so that nothing is known of what it should have checked."""
 
-    exit_code: ClassVar[int] = 2  # 1 says that the file would be refused
+    exit_code: ClassVar[int] = 2  # 1 may be a verdict
+
+
+@contextlib.contextmanager
+def no_verdict() -> Iterator[None]:
+    """Give a check that fails itself another exit status than a check that finds something.
+
+    Raises:
+        NoVerdict: In place of an infrastructure error, or if memory is short.
+    """
+    try:
+        yield
+    except (InfrastructureError, MemoryError) as error:
+        reason = error if isinstance(error, InfrastructureError) else _OutOfMemory()
+        raise NoVerdict(reason.sentence, hint=reason.hint, code=reason.code) from error
 
 
 class _OutOfMemory(InfrastructureError):
@@ -126,6 +140,7 @@ class _OutOfMemory(InfrastructureError):
         super().__init__(hint="End other programs, raise the limit (ulimit -v), or use a larger machine.")
 
 
+@no_verdict()
 def validate(
     file: Annotated[
         Path,
@@ -158,9 +173,6 @@ def validate(
     try:
         wanted = asked(ids, dim, challenge, phase)
         embeddings = _embeddings(file, wanted, max_megabytes)
-    except (InfrastructureError, MemoryError) as error:
-        reason = error if isinstance(error, InfrastructureError) else _OutOfMemory()
-        raise _Unchecked(reason.sentence, hint=reason.hint, code=reason.code) from error
     except ModuleNotFoundError as error:
         raise OrganizerError(
             f"Reading this file needs the package {error.name}.",
@@ -293,8 +305,8 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
         # Otherwise Python writes what is left when it ends, and fails again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader, such as a pager or head, has ended
-            return 1
-        raise InfrastructureError(
+            return NoVerdict.exit_code
+        raise NoVerdict(
             f"The output of the command cannot be written: {error.strerror}.",
             hint=FREE,
             code="output.unwritable",
@@ -335,6 +347,10 @@ def _status(program: Callable[..., Any], arguments: list[str]) -> int:
         raise KeyboardInterrupt
     except typer.Exit as ending:
         return ending.exit_code
+    except SystemExit as ending:  # Typer ends with 1 if the reader of stdout has ended
+        if isinstance(ending.__context__, BrokenPipeError):
+            raise ending.__context__ from None
+        raise
     except TyperException as error:
         show = getattr(error, "show", None)
         if show is None:

@@ -100,12 +100,12 @@ COUNT = ("template", "new.csv", "--ids", "ids.txt", "--dim", "4")
 @pytest.mark.processes
 @pytest.mark.parametrize(("name", "words"), [("neuco-worker", ("rank", "table.csv")), ("neuco-check", COUNT)])
 def test_output_that_cannot_be_written(tmp_path: Path, name: str, words: tuple[str, ...]) -> None:
-    """A full disk ends a command with a sentence; a reader that has ended, such as head, without one."""
+    """A full disk ends a command with a sentence; a reader that has ended, such as head, without one. The status is no verdict's."""
     (tmp_path / "table.csv").write_text(SMALL, encoding="utf-8")
     (tmp_path / "ids.txt").write_text("a\nb\n")
     with Path("/dev/full").open("w") as full:
         command = ended(name, *words, cwd=tmp_path, stdout=full)
-    assert command.returncode == 1
+    assert command.returncode == 2
     assert command.stderr == (
         f"{name}: The output of the command cannot be written: No space left on device.\n"
         "  Free space, or write to another place, and run the command again.\n"
@@ -117,7 +117,7 @@ def test_output_that_cannot_be_written(tmp_path: Path, name: str, words: tuple[s
         command = ended(name, *words, cwd=tmp_path, stdout=write)
     finally:
         os.close(write)
-    assert (command.returncode, command.stderr) == (1, "")
+    assert (command.returncode, command.stderr) == (2, "")
 
 
 @pytest.mark.processes
@@ -127,7 +127,7 @@ def test_output_that_cannot_be_written(tmp_path: Path, name: str, words: tuple[s
         (
             ">&-",
             ("rank", "table.csv"),
-            1,
+            2,
             "",
             "The output of the command cannot be written: Bad file descriptor.",
         ),
@@ -155,6 +155,21 @@ def test_standard_streams_that_are_closed(
     assert command.returncode == status, command
     assert command.stdout.startswith(out) if out else command.stdout == ""
     assert err in command.stderr if err else command.stderr == ""
+
+
+@pytest.mark.processes
+def test_a_check_that_fails_itself_is_no_verdict(tmp_path: Path) -> None:
+    """A file that would be scored is not refused because nobody reads the answer, and an unreachable repository contradicts nothing."""
+    (tmp_path / "ids.txt").write_text("a\nb\n")
+    (tmp_path / "good.csv").write_text("id,0\na,1\nb,2\n")
+    with Path("/dev/full").open("w") as full:
+        for words in (["good.csv"], ["good.csv", "--json"], ["ids.txt", "--json"]):
+            command = ended(
+                "neuco-check", "validate", *words, "--ids", "ids.txt", "--dim", "1", cwd=tmp_path, stdout=full
+            )
+            assert command.returncode == 2, command.stderr
+    command = ended("neuco-worker", "verify", "http://127.0.0.1:9/gone", cwd=tmp_path, stdout=subprocess.PIPE)
+    assert command.returncode == 2, command.stderr
 
 
 def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,7 +82,7 @@ def test_a_disk_that_fills_during_a_rehearsal_leaves_nothing_unsaid(
     """What is left, to find the cause in it or to delete it, is named."""
     done = limited(command, tmp_path / "new", challenge, room)
     said = done.stdout + done.stderr
-    assert done.returncode == 1
+    assert done.returncode in {1, 2}
     assert "bug" not in said
     assert list(tmp_path.iterdir()) == [] or str(tmp_path / "new" / "c") in said
 

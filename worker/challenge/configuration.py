@@ -122,7 +122,7 @@ class Configuration(Section):
 
     def path(self, relative: Path) -> Path:
         """Resolve a path relative to the file's folder."""
-        return (self._base / relative.expanduser()).resolve()
+        return secrets.located(relative, base=self._base)
 
     @property
     def challenge_secret(self) -> Path:
@@ -281,5 +281,5 @@ def read(text: str, path: Path) -> Configuration:
             hint="docs/configuration.md describes every key.",
             code="config.invalid",
         ) from None
-    configuration._base = path.resolve().parent
+    configuration._base = secrets.located(path, base=Path()).parent
     return configuration

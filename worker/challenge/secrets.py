@@ -76,7 +76,7 @@ def place(reference: str, *, base: Path, key: str) -> Path:
     """
     kind, _, name = reference.partition(":")
     if kind != "credential":
-        return (base / Path(name if kind == "file" else reference).expanduser()).resolve()
+        return located(name if kind == "file" else reference, base=base)
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     if not folder or Path(name).name != name:
         raise _missing(
@@ -85,6 +85,11 @@ def place(reference: str, *, base: Path, key: str) -> Path:
             " in docs/configuration.md.",
         )
     return Path(folder) / name
+
+
+def located(path: str | Path, *, base: Path) -> Path:
+    """Return the absolute path without links; a loop of links or an unknown `~USER` stays, so that it is refused where it is used."""
+    return Path(os.path.realpath(base / os.path.expanduser(path)))  # noqa: PTH111 - Path's methods raise a RuntimeError
 
 
 def _missing(sentence: str, hint: str) -> OrganizerError:

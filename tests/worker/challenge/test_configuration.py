@@ -126,6 +126,21 @@ def test_only_changed_rules_are_named(tmp_path: Path) -> None:
     assert plain.changed(ladder) == ("selection", "ladder_step")
 
 
+@pytest.mark.parametrize("place", ["loop", "~nobody-has-this-name/x"])
+def test_a_path_that_leads_nowhere_is_refused_where_it_is_used(tmp_path: Path, place: str) -> None:
+    """A loop of links, or a home that is not there: the file loads, and the path is named with the system's reason."""
+    (tmp_path / "loop").symlink_to("loop")
+    path = tmp_path / "challenge.yaml"
+    path.write_text(
+        VALID.replace("Practice", f"Practice\n  secret: {place}").replace("folds: 3", f"ids: {place}")
+    )
+    configuration = load(path)
+    assert configuration.private_places()[0] == configuration.challenge_secret
+    with pytest.raises(OrganizerError, match=place) as error:
+        read_phase(configuration, "dev", bytes(32))
+    assert error.value.code == "ids.unreadable"
+
+
 def test_only_a_secret_can_be_a_credential(tmp_path: Path) -> None:
     """A folder that is named like a credential is a folder, so the error is about the tasks and not about the challenge's secret."""
     (tmp_path / "ids").mkdir()

@@ -162,7 +162,7 @@ def readable(challenge: CheckedChallenge) -> Iterator[Finding]:
                 f"Run: chmod -R o-rwx {shlex.quote(str(folder))}",
             )
     for key, reference in configuration.references().items():
-        path = challenge.base / Path(reference.removeprefix("file:")).expanduser()
+        path = configuration.path(Path(reference.removeprefix("file:")))
         if (
             reference.startswith("file:")
             and path.is_file()

@@ -6,6 +6,7 @@ and for very deep nesting.
 
 from __future__ import annotations
 
+import errno
 import json
 import shlex
 from collections.abc import Mapping
@@ -52,6 +53,17 @@ def read_yaml(text: str | bytes) -> Any:
         raise yaml.YAMLError("it is nested too deeply") from error
 
 
+def contents(path: Path) -> bytes:
+    """Return what a file contains.
+
+    Raises:
+        OSError: If it cannot be read, or is a device, which may never end.
+    """
+    if path.is_char_device():
+        raise OSError(errno.ENODEV, "it is a device, not a file", str(path))
+    return path.read_bytes()
+
+
 def read_text(path: Path) -> str:
     """Return the text of a file, without a byte order mark.
 
@@ -60,7 +72,7 @@ def read_text(path: Path) -> str:
         OrganizerError: If it is not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return contents(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise OrganizerError(
             f"{path} is not UTF-8 text, first on line {_line(error)}.",

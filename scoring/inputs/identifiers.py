@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from scoring.documents import contents
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import PIECE_LIMIT, SHOWN, shown
@@ -59,7 +60,7 @@ def read_ids(path: Path) -> tuple[str, ...]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = contents(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise OrganizerError(

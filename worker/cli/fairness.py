@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from scoring.documents import contents
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable
 from worker.cli.terminal import (
@@ -239,7 +240,7 @@ def _check_is_leaderboard(public: PublicRepository, place: str) -> None:
 def _receipt(path: Path) -> tuple[dict[str, Any], float | None]:
     """Read the receipt and mean Q of a stdout that EvalAI showed."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(contents(path))
         q_mean = document.get("q_mean")  # absent while values are withheld
         return dict(document["receipt"]), None if q_mean is None else float(q_mean)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

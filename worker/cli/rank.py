@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scoring.documents import contents
 from scoring.errors import OrganizerError
 from scoring.files import write_files
 from scoring.printable import printable
@@ -95,7 +96,7 @@ def rank(
 
 def _text(path: Path) -> str:
     try:
-        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        content = sys.stdin.buffer.read() if str(path) == "-" else contents(path)
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise OrganizerError(

@@ -172,6 +172,22 @@ def test_a_check_that_fails_itself_is_no_verdict(tmp_path: Path) -> None:
     assert command.returncode == 2, command.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "status --config /dev/zero",
+        "template new.csv --ids /dev/zero --dim 2",
+        "verify . --receipt /dev/zero",
+        "rank /dev/zero",
+    ],
+)
+def test_a_device_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    """What never ends is not read."""
+    monkeypatch.chdir(tmp_path)
+    assert guarded(words.split()) == 2
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[str]) -> None:
     """Sections are in the order of work, and each command is in exactly one of them; its version is one line."""
     for option in ("--version", "-V"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.documents import contents
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from worker.challenge.configuration import Configuration
@@ -92,7 +93,7 @@ def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tupl
                 code="rehearse.submission",
             )
         try:
-            content = Path(name).read_bytes()
+            content = contents(Path(name))
         except OSError as error:
             raise OrganizerError(
                 f"{name} cannot be read ({error.strerror}).", hint="Name a file.", code="rehearse.submission"

@@ -327,7 +327,8 @@ def _open_closed_streams() -> None:
 
 def _refused(error: OSError) -> NeucoError:
     """Return what the system refused, with the path if it is known, and the system's reason."""
-    place = error.filename or "A file"
+    # only the current folder can be missing without a name: it was deleted
+    place = error.filename or ("The current folder" if error.errno == errno.ENOENT else "A file")
     if error.errno in UNWRITABLE:
         return InfrastructureError(
             f"{place} cannot be written: {error.strerror}.", hint=FREE, code="file.unwritable"

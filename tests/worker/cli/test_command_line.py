@@ -172,6 +172,17 @@ def test_a_check_that_fails_itself_is_no_verdict(tmp_path: Path) -> None:
     assert command.returncode == 2, command.stderr
 
 
+def test_a_deleted_folder_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command in a folder that another terminal has deleted says that this is missing."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert guarded(["init", "c", "--yes"]) == 2
+    assert "The current folder cannot be used: No such file or directory." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [

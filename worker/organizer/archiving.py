@@ -76,7 +76,7 @@ def write_backup(
             f" folder files/ in {configuration.state_dir} yourself. After pg_restore, run `neuco-worker challenge restore --dump`.",
             code="backup.server",
         )
-    temporary = archive.with_name(archive.name + ".part")
+    temporary = archive.with_name(f"{archive.name}.{os.getpid()}.part")  # another command may write it too
     try:
         with tempfile.TemporaryDirectory(dir=configuration.state_dir) as folder:
             copy = _copied_database(database, Path(folder))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import zipfile
 from contextlib import closing
 from dataclasses import replace
@@ -34,9 +37,11 @@ def test_a_backup_is_private_and_restores_everything_but_tokens(
     backups, place = tmp_path / "backups", tmp_path / "elsewhere"
     backups.mkdir()
     place.mkdir(mode=0o755)
-    (left := tmp_path / "a.zip.part").touch(mode=0o644)  # by a backup that was killed, or by somebody else
-    assert guarded(["challenge", "backup", str(left.with_suffix("")), "--config", str(harness.path)]) == 0
-    assert left.with_suffix("").stat().st_mode & 0o777 == 0o600
+    left = tmp_path / f"a.zip.{os.getpid()}.part"
+    left.touch(mode=0o644)  # by a backup that was killed, or by somebody else
+    assert guarded(["challenge", "backup", str(tmp_path / "a.zip"), "--config", str(harness.path)]) == 0
+    assert (tmp_path / "a.zip").stat().st_mode & 0o777 == 0o600
+    assert not left.exists()
     assert guarded(["challenge", "backup", str(backups), "--config", str(harness.path)]) == 0
     (archive,) = backups.iterdir()
     assert re.fullmatch(re.escape(harness.folder.name) + r"-[0-9-]{10}T[0-9-]{8}Z\.zip", archive.name)
@@ -58,6 +63,28 @@ def test_a_backup_is_private_and_restores_everything_but_tokens(
     for phase in configuration.phases.values():
         assert configuration.path(phase.tasks).is_relative_to(place)
         assert configuration.path(phase.ids).is_file()
+
+
+@pytest.mark.processes
+def test_two_at_once_write_one_archive(harness: Harness, tmp_path: Path) -> None:
+    """Such as cron's and one by hand: each writes a whole one, and none removes the other's."""
+    archive = tmp_path / "a.zip"
+    with open_session(harness.path) as session:
+        (tmp_path / "file").write_bytes(b"x")
+        session.files.keep(tmp_path / "file", "0" * 64)
+        other: list[object] = []
+        command = [sys.executable, "-m", "worker.cli", "challenge", "backup", archive, "-c", harness.path]
+        write_backup(
+            session,
+            harness.path,
+            archive,
+            replace=True,
+            progress=lambda *_: other.append(subprocess.run(command, check=True)),
+        )
+    assert len(other) == 1
+    assert [path.name for path in tmp_path.glob("a.zip*")] == ["a.zip"]
+    with zipfile.ZipFile(archive) as members:
+        assert members.testzip() is None
 
 
 @pytest.mark.processes

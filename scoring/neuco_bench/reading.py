@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import digits
@@ -286,58 +286,17 @@ class _WantedRows(MatrixBuilder):
         Raises:
             ParticipantError: If its scores would mean nothing.
         """
-        faults = self.faults
         for row in self.without_values:
             self.first_seen[row] = 0
         present = np.flatnonzero(self.first_seen)
-        if faults.counts.keys() & REFUSED:
-            raise faults.verdict(REFUSED)
-        if self.without_values and not len(present):
-            raise faults.verdict({"rows.no_values"})
-        if not len(present) and not self.unknown_ids and not self.excluded:
-            faults.add("rows.none")
-            raise faults.verdict({"rows.none"})
-        if not len(present):
-            form = differing_form(self.unknown_examples, self.ids)
-            firsts = " and ".join(shown(ids[0]) for ids in (self.unknown_examples, self.ids) if ids)
-            differs = (
-                f": it has {form[1][0]}, so {form[0]}" if form else f"; the first ids of both are {firsts}"
-            )
-            raise ParticipantError(
-                f"No id of the embeddings has a label{differs}.",
-                hint="Check the column id. The labels must use the same ids.",
-                code="standalone.no_ids",
-            )
+        self._check_rows(len(present))
         matrix = self.matrix if len(present) == len(self.ids) else self.matrix[present]
-        zeros = [code for code in ZEROS if code in faults.counts]
-        if sum(faults.counts[code] for code in zeros) == len(present) * self.dim:
-            raise faults.verdict()  # no cell is a number
-        if len(present) > 1 and has_equal_rows(matrix):
-            faults.add("values.constant")
-            raise faults.verdict({"values.constant"})
-        warnings = [
-            f"{faults.sentence(code)}. Scored as 0, before the embeddings are standardized." for code in zeros
-        ]
-        if "cells.boolean" in faults.counts:
-            warnings.append(f"{faults.sentence('cells.boolean')}. Scored as 1 and 0.")
-        warnings.extend(f"{faults.sentence(code)}. Left out." for code in LEFT_OUT if code in faults.counts)
-        warnings.extend(f"{note[0].upper()}{note[1:]}." for note in self.notes_on_table())
-        if missing := len(self.ids) - len(present):
-            warnings.append(
-                f"{count_of(missing, 'labeled id has', 'labeled ids have')} no embedding; some tasks are scored on fewer samples."
-            )
-        if self.dim < matrix.shape[1]:
-            warnings.append(
-                f"The embeddings have {count_of(self.dim, 'dimension')} and are padded with zeros to {matrix.shape[1]:,}."
-            )
+        self._check_values(matrix)
         read = LenientEmbeddings(
             ids=tuple(self.ids[row] for row in present),
             matrix=matrix,
-            warnings=tuple(warnings),
-            notes=(
-                *self._notes,
-                *(f"{note[0].upper()}{note[1:]}." for note in self.notes_on_ids("in the labels")),
-            ),
+            warnings=tuple(self._warnings(matrix)),
+            notes=(*self._notes, *map(_as_sentence, self.notes_on_ids("in the labels"))),
             names=self._names,
         )
         for column in counting_columns(matrix[:, : self.dim], np.array(self.first_seen)[present]):
@@ -350,6 +309,55 @@ class _WantedRows(MatrixBuilder):
                 )
             read = replace(read, warnings=(*read.warnings, sentence))
         return read
+
+    def _check_rows(self, present: int) -> None:
+        """Refuse faults that have no meaning as numbers, and embeddings of no labeled id."""
+        faults = self.faults
+        if faults.counts.keys() & REFUSED:
+            raise faults.verdict(REFUSED)
+        if present:
+            return
+        if self.without_values:
+            raise faults.verdict({"rows.no_values"})
+        if not self.unknown_ids and not self.excluded:
+            faults.add("rows.none")
+            raise faults.verdict({"rows.none"})
+        form = differing_form(self.unknown_examples, self.ids)
+        firsts = " and ".join(shown(ids[0]) for ids in (self.unknown_examples, self.ids) if ids)
+        differs = f": it has {form[1][0]}, so {form[0]}" if form else f"; the first ids of both are {firsts}"
+        raise ParticipantError(
+            f"No id of the embeddings has a label{differs}.",
+            hint="Check the column id. The labels must use the same ids.",
+            code="standalone.no_ids",
+        )
+
+    def _check_values(self, matrix: NDArray[np.float32]) -> None:
+        """Refuse a matrix without numbers, and one whose rows are equal."""
+        zeros = sum(count for code, count in self.faults.counts.items() if code in ZEROS)
+        if zeros == len(matrix) * self.dim:
+            raise self.faults.verdict()
+        if len(matrix) > 1 and has_equal_rows(matrix):
+            self.faults.add("values.constant")
+            raise self.faults.verdict({"values.constant"})
+
+    def _warnings(self, matrix: NDArray[np.float32]) -> Iterator[str]:
+        """Yield what a challenge would have refused or ignored."""
+        faults = self.faults
+        effects = dict.fromkeys(ZEROS, "Scored as 0, before the embeddings are standardized.")
+        effects["cells.boolean"] = "Scored as 1 and 0."
+        effects |= dict.fromkeys(LEFT_OUT, "Left out.")
+        for code, effect in effects.items():
+            if code in faults.counts:
+                yield f"{faults.sentence(code)}. {effect}"
+        yield from map(_as_sentence, self.notes_on_table())
+        if missing := len(self.ids) - len(matrix):
+            yield f"{count_of(missing, 'labeled id has', 'labeled ids have')} no embedding; some tasks are scored on fewer samples."
+        if self.dim < matrix.shape[1]:
+            yield f"The embeddings have {count_of(self.dim, 'dimension')} and are padded with zeros to {matrix.shape[1]:,}."
+
+
+def _as_sentence(note: str) -> str:
+    return f"{note[0].upper()}{note[1:]}."
 
 
 def counting_columns(matrix: NDArray[np.float32], numbers: NDArray[np.intp]) -> list[int]:

@@ -23,7 +23,7 @@ from scoring.memory.containers import is_dictionary, is_path, plain
 from scoring.memory.given import GivenEmbeddings, GivenTask, given_embeddings, given_tasks, index_of
 from scoring.memory.groups import GivenGroups, given_groups, refuse_column, take_column, with_groups
 from scoring.memory.kinds import decide, split_name
-from scoring.memory.pairing import pair
+from scoring.memory.pairing import as_text, pair
 from scoring.memory.result import Result
 from scoring.neuco_bench.configuration import SAMPLE, StandaloneSettings, parameters_of, parse_settings
 from scoring.neuco_bench.labels import LabeledTask, Labels, id_names, read_annotations
@@ -106,7 +106,9 @@ def score(
     """
     with python_errors():
         options = {
-            "task_filter": None if task_filter is None else _names("task_filter", task_filter),
+            "task_filter": None
+            if task_filter is None
+            else [str(name) for name in _listed("task_filter", task_filter)],
             "embedding_dim": embedding_dim
             if embedding_dim is None
             else _whole("embedding_dim", embedding_dim, 1),
@@ -118,7 +120,8 @@ def score(
         settings = _settings(probe, _whole("folds", folds, 1), options, params)
         seed = _whole("seed", seed, 0, 2**32 - 1)
         threads = None if threads is None else _whole("threads", threads, 1)
-        excluded = frozenset(map(without_suffix, _names("exclude", () if exclude is None else exclude)))
+        left_out = _listed("exclude", () if exclude is None else exclude)
+        excluded = frozenset(without_suffix(as_text(identifier)) for identifier in left_out)
         column = None if id_column is None else str(id_column)
     named = embeddings if _are_several(embeddings) else {"": embeddings}
     labels = list(labels) if isinstance(labels, Iterator) else labels
@@ -210,8 +213,8 @@ def _settings(
     return parse_settings({name: value for name, value in document.items() if value is not None}, place="")
 
 
-def _names(name: str, values: Any) -> list[str]:
-    """Return an argument that is a list of names; of tasks, one name will do."""
+def _listed(name: str, values: Any) -> list[Any]:
+    """Return an argument that is a list; of tasks, one name will do."""
     if isinstance(values, str) and name == "task_filter":
         return [values]
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
@@ -220,7 +223,7 @@ def _names(name: str, values: Any) -> list[str]:
             hint="Give a list of texts.",
             code="score.argument",
         )
-    return [str(value) for value in values]
+    return [*values]
 
 
 def _material(
@@ -265,7 +268,7 @@ def _material(
         embedding_dim=settings.embedding_dim,
         exclude=excluded | (paired - wanted),  # rows without a label are told as such
     )
-    return join_material(read, found, settings, notes=notes, labeled="any task labels")
+    return join_material(read, found, settings, excluded=excluded, notes=notes, labeled="any task labels")
 
 
 def _without_groups(

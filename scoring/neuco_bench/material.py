@@ -63,7 +63,7 @@ def read_material(
     embeddings = read_embeddings(
         submission, wanted, embedding_dim=settings.embedding_dim, exclude=excluded, id_column=id_column
     )
-    return join_material(labels, embeddings, settings, notes=notes)
+    return join_material(labels, embeddings, settings, excluded=excluded, notes=notes)
 
 
 def chosen_tasks(labels: Labels, settings: StandaloneSettings) -> tuple[LabeledTask, ...]:
@@ -90,10 +90,13 @@ def join_material(
     embeddings: LenientEmbeddings,
     settings: StandaloneSettings,
     *,
+    excluded: Collection[str] = (),
     notes: Sequence[str] = (),
     labeled: str = "any label file names",
 ) -> Material:
     """Put labels and the embeddings of their ids together; ``labeled`` says in warnings where samples come from.
+
+    If all ids to leave out are unknown, they may be written in another form, so a warning says it.
 
     Raises:
         OrganizerError: If ``task_filter`` names unknown tasks.
@@ -101,6 +104,10 @@ def join_material(
     """
     tasks = chosen_tasks(labels, settings)
     warnings = [*settings.warnings, *labels.warnings, *embeddings.warnings]
+    if excluded and all(set(excluded).isdisjoint(task.ids) for task in labels.tasks):
+        warnings.append(
+            f"No sample was left out, because none with a label has an excluded id, such as {min(excluded)!r}."
+        )
     fewer = [task.name for task in tasks if not set(embeddings.ids).issubset(task.ids)]
     if fewer and settings.standardize_embeddings:
         warnings.append(

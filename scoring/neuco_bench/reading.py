@@ -322,9 +322,13 @@ class _WantedRows(MatrixBuilder):
         if not self.unknown_ids and not self.excluded:
             faults.add("rows.none")
             raise faults.verdict({"rows.none"})
-        form = differing_form(self.unknown_examples, self.ids)
-        firsts = " and ".join(shown(ids[0]) for ids in (self.unknown_examples, self.ids) if ids)
-        differs = f": it has {form[1][0]}, so {form[0]}" if form else f"; the first ids of both are {firsts}"
+        differs = ", except ones that are left out"
+        if form := differing_form(self.unknown_examples, self.ids):
+            differs = f": it has {form[1][0]}, so {form[0]}"
+        elif self.unknown_examples and self.ids:
+            differs = (
+                f"; the first ids of both are {shown(self.unknown_examples[0])} and {shown(self.ids[0])}"
+            )
         raise ParticipantError(
             f"No id of the embeddings has a label{differs}.",
             hint="Check the column id. The labels must use the same ids.",

@@ -253,6 +253,30 @@ ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
+NAMES: list[list[Any]] = [
+    IDS,
+    [float(row + 3) for row in range(ROWS)],
+    [name.encode() for name in IDS],
+    [(row // 10, row % 10) for row in range(ROWS)],
+]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("ids", NAMES, ids=["text", "floats", "bytes", "tuples"])
+def test_ids_to_leave_out_may_have_any_type_that_ids_have(ids: list[Any]) -> None:
+    """They are read like the ids themselves; if none is found, a warning says that nothing was left out."""
+    index = pd.Index(ids)
+    given = pd.DataFrame(MATRIX, index=index), pd.Series(LABELS, index=index)
+    fewer = ridge(given[0].iloc[3:], given[1].iloc[3:])
+    assert ridge(*given, exclude=ids[:3]).q == ridge(*given, exclude=index[:3]).q == fewer.q
+    assert "No sample was left out" not in repr(ridge(*given, exclude=ids[:3]))
+    assert "an excluded id, such as 'True'" in repr(ridge(*given, exclude=[True]))
+    with pytest.raises(
+        ValueError, match=r"No id of the embeddings has a label, except ones that are left out\."
+    ):
+        ridge(*given, exclude=ids)
+
+
 @pytest.mark.parametrize(("options", "error", "message"), ARGUMENTS)
 def test_wrong_arguments_are_named_as_the_caller_wrote_them(
     options: dict[str, Any], error: type[Exception], message: str

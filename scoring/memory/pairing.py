@@ -28,11 +28,13 @@ class Rows:
         count: How many.
         ids: The id of each, as text; None if they have none, as in an array.
         is_numbered: Whether the ids are the index 0 to n - 1 that pandas makes, so that nobody chose them.
+        levels: The names of the parts of an id, if it has several with names.
     """
 
     count: int
     ids: tuple[str, ...] | None = None
     is_numbered: bool = False
+    levels: tuple[str, ...] = ()
 
 
 def rows_of_index(index: pd.Index, name: str) -> Rows:
@@ -40,7 +42,8 @@ def rows_of_index(index: pd.Index, name: str) -> Rows:
     is_numbered = (
         index.nlevels == 1 and index.dtype.kind in "iu" and bool((index == np.arange(len(index))).all())
     )
-    return Rows(count=len(index), ids=texts(index, name), is_numbered=is_numbered)
+    levels = tuple(map(str, index.names)) if index.nlevels > 1 and None not in index.names else ()
+    return Rows(count=len(index), ids=texts(index, name), is_numbered=is_numbered, levels=levels)
 
 
 def texts(ids: Iterable[Any], name: str) -> tuple[str, ...]:
@@ -87,6 +90,13 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
     own, others = embeddings.ids, labels.ids
     if own is None or others is None:
         return _by_position(embeddings, labels, name)
+    if embeddings.levels != labels.levels and sorted(embeddings.levels) == sorted(labels.levels):
+        raise WrongValue(
+            f"The index of the embeddings has the levels {', '.join(embeddings.levels)}, that of the labels of {name} has them in another"
+            " order.",
+            hint=f"Use the same order: labels.reorder_levels({[*embeddings.levels]}).",
+            code="score.levels",
+        )
     if own == others:
         _check_repeated(own, embeddings.count)
         return np.arange(labels.count), ""

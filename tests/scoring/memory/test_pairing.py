@@ -84,6 +84,18 @@ def test_an_index_of_the_same_numbers_in_another_order_is_refused() -> None:
         pair(rows_of("default", "all"), rows_of("default", "first"), "height")
 
 
+def test_levels_of_an_index_in_another_order_are_refused() -> None:
+    """The id (2, 7) of scene and tile is not the id (2, 7) of tile and scene."""
+    names = ["scene", "tile"]
+    pairs = pd.MultiIndex.from_product([range(6), range(10)], names=names)
+    swapped = pairs.reorder_levels(names[::-1])
+    with pytest.raises(ValueError, match=r"labels\.reorder_levels\(\['scene', 'tile'\]\)"):
+        pair(rows_of_index(pairs, "embeddings"), rows_of_index(swapped, "labels"), "height")
+    for fitting in (pairs, pairs.set_names([None, None]), pairs.set_names(["y", "x"])):
+        found, _ = pair(rows_of_index(pairs, "embeddings"), rows_of_index(fitting[::-1], "labels"), "height")
+        assert found.tolist() == [*range(ROWS)][::-1]
+
+
 def test_rows_that_are_paired_by_position_although_one_side_has_ids_are_noted() -> None:
     """Numbers of selected rows next to an array are no ids; texts could be, and numbers of all rows in another order."""
     assert pair(rows_of("none", "selected"), rows_of("numbers", "selected"), "height")[1] == ""

@@ -286,5 +286,5 @@ def _shape(shape: tuple[int, ...]) -> WrongValue:
 
 def index_of(rows: Rows) -> Iterator[str]:
     """Yield a name for each row: its id if somebody chose distinct ids, else its number."""
-    chosen = rows.ids is not None and not rows.is_numbered and len(set(rows.ids)) == rows.count
-    return iter(rows.ids if chosen and rows.ids is not None else map(str, range(rows.count)))
+    ids = rows.ids if rows.are_named else None
+    return iter(ids if ids and len(set(ids)) == rows.count else map(str, range(rows.count)))

@@ -12,7 +12,7 @@ import pandas as pd
 from scoring.errors import WrongType, WrongValue
 from scoring.memory.containers import plain
 from scoring.memory.given import without_ids
-from scoring.memory.pairing import Rows, as_text, rows_of_index
+from scoring.memory.pairing import Rows, as_text, check_meaning, note_on_position, rows_of_index
 from scoring.neuco_bench.labels import Labels
 from scoring.printable import count_of, name_some
 
@@ -73,8 +73,10 @@ def given_groups(value: Any) -> GivenGroups:
     return GivenGroups(rows=Rows(count=len(values)), values=tuple(map(as_text, np.ravel(values))))
 
 
-def with_groups(labels: Labels, given: GivenGroups, sides: Sequence[tuple[Rows, Sequence[str]]]) -> Labels:
-    """Return labels with the group of each sample.
+def with_groups(
+    labels: Labels, given: GivenGroups, sides: Sequence[tuple[Rows, Sequence[str]]]
+) -> tuple[Labels, list[str]]:
+    """Return labels with the group of each sample, and notes on how these were paired.
 
     Args:
         labels: The tasks.
@@ -84,7 +86,7 @@ def with_groups(labels: Labels, given: GivenGroups, sides: Sequence[tuple[Rows, 
     Raises:
         WrongValue: If a sample has no group, or it is not certain which.
     """
-    of_sample = _by_sample(given, sides)
+    of_sample, notes = _by_sample(given, sides)
     samples = {identifier for task in labels.tasks for identifier in task.ids}
     if missing := sorted(identifier for identifier in samples if not of_sample.get(identifier)):
         raise WrongValue(
@@ -95,21 +97,28 @@ def with_groups(labels: Labels, given: GivenGroups, sides: Sequence[tuple[Rows, 
     tasks = (
         replace(task, groups=tuple(of_sample[identifier] for identifier in task.ids)) for task in labels.tasks
     )
-    return replace(labels, tasks=tuple(tasks))
+    return replace(labels, tasks=tuple(tasks)), notes
 
 
-def _by_sample(given: GivenGroups, sides: Sequence[tuple[Rows, Sequence[str]]]) -> Mapping[str, str]:
-    chosen = given.rows.ids is not None and not given.rows.is_numbered
-    if chosen and (not sides or any(rows.ids is not None and not rows.is_numbered for rows, _ in sides)):
+def _by_sample(
+    given: GivenGroups, sides: Sequence[tuple[Rows, Sequence[str]]]
+) -> tuple[Mapping[str, str], list[str]]:
+    if given.rows.are_named and (not sides or any(rows.are_named for rows, _ in sides)):
         ids = given.rows.ids or ()
         if len({*ids}) == len(ids):
-            return dict(zip(ids, given.values, strict=True))
+            return dict(zip(ids, given.values, strict=True)), []
         raise WrongValue(
             "The groups have an id more than once.", hint="Keep each id once.", code="score.groups"
         )
     fitting = {tuple(names) for rows, names in sides if rows.count == len(given.values)}
     if len(fitting) == 1:
-        return dict(zip(*fitting, given.values, strict=True))
+        pairs = [
+            {"groups": given.rows, "samples": rows} for rows, _ in sides if rows.count == given.rows.count
+        ]
+        for pair in pairs:
+            check_meaning(pair)
+        notes = {note_on_position(pair, "groups") for pair in pairs}
+        return dict(zip(*fitting, given.values, strict=True)), sorted(notes - {""})
     counts = ", ".join(sorted({f"{rows.count:,}" for rows, _ in sides})) or "files"
     raise WrongValue(
         f"There are {count_of(len(given.values), 'group')} without ids, which could belong to rows in different orders."

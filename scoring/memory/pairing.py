@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -35,6 +35,11 @@ class Rows:
     ids: tuple[str, ...] | None = None
     is_numbered: bool = False
     levels: tuple[str, ...] = ()
+
+    @property
+    def are_named(self) -> bool:
+        """Whether somebody chose the ids."""
+        return self.ids is not None and not self.is_numbered
 
 
 def rows_of_index(index: pd.Index, name: str) -> Rows:
@@ -102,8 +107,7 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
         return np.arange(labels.count), ""
     is_numbered = embeddings.is_numbered or labels.is_numbered
     if is_numbered and embeddings.count == labels.count:
-        if set(own) == set(others):
-            raise _two_meanings(embeddings, name)
+        check_meaning({"embeddings": embeddings, f"labels of {name}": labels})
         return _by_position(embeddings, labels, name)
     place = {identifier: row for row, identifier in enumerate(own)}
     found = np.array([place.get(identifier, -1) for identifier in others], dtype=np.intp)
@@ -119,19 +123,20 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
 def _by_position(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], str]:
     if embeddings.count != labels.count:
         raise _lengths(embeddings, labels, name)
-    sides = {"embeddings": embeddings, f"labels of {name}": labels}
-    chosen = [side for side, rows in sides.items() if rows.ids is not None and not rows.is_numbered]
+    note = note_on_position({"embeddings": embeddings, f"labels of {name}": labels}, name)
+    return np.arange(labels.count), note
+
+
+def note_on_position(sides: Mapping[str, Rows], name: str) -> str:
+    """Say that two sides are paired by position although one has ids; empty if none has, or only a selection's numbers next to an array."""
+    chosen = [side for side, rows in sides.items() if rows.are_named]
     ids = sides[chosen[0]].ids or () if chosen else ()
     # A selection of rows next to an array was selected from it, too; rows in another order may have been shuffled alone.
     is_selection = all(text.isdecimal() for text in ids) and {*ids} != {*map(str, range(len(ids)))}
-    if not chosen or (None in {embeddings.ids, labels.ids} and is_selection):
-        note = ""
-    else:
-        [lacking] = sides.keys() - {chosen[0]}
-        note = (
-            f"{name}: rows are paired by position, because only the {chosen[0]} have ids, not the {lacking}."
-        )
-    return np.arange(labels.count), note
+    if not chosen or (is_selection and None in {rows.ids for rows in sides.values()}):
+        return ""
+    [lacking] = sides.keys() - {chosen[0]}
+    return f"{name}: rows are paired by position, because only the {chosen[0]} have ids, not the {lacking}."
 
 
 def _lengths(embeddings: Rows, labels: Rows, name: str) -> WrongValue:
@@ -144,16 +149,21 @@ def _lengths(embeddings: Rows, labels: Rows, name: str) -> WrongValue:
     )
 
 
-def _two_meanings(embeddings: Rows, name: str) -> WrongValue:
-    side, other = (
-        ("embeddings", f"labels of {name}") if embeddings.is_numbered else (f"labels of {name}", "embeddings")
-    )
-    return WrongValue(
-        f"The {side} have the index 0 to {embeddings.count - 1} and the {other} the same numbers in another order, so rows could be"
-        " paired by index or by position.",
-        hint="If they are in the same order, call .to_numpy() on one of them. If the index is meant, sort both: .sort_index().",
-        code="score.two_meanings",
-    )
+def check_meaning(sides: Mapping[str, Rows]) -> None:
+    """Check two sides, by their names in messages, that are to be paired by position.
+
+    Raises:
+        WrongValue: If one has the index that pandas makes and the other its numbers in another order.
+    """
+    [numbered, other] = sorted(sides, key=lambda side: not sides[side].is_numbered)
+    own, others = sides[numbered].ids or (), sides[other].ids or ()
+    if sides[numbered].is_numbered and own != others and set(own) == set(others):
+        raise WrongValue(
+            f"The {numbered} have the index 0 to {len(own) - 1} and the {other} the same numbers in another order, so rows could be"
+            " paired by index or by position.",
+            hint="If they are in the same order, call .to_numpy() on one of them. If the index is meant, sort both: .sort_index().",
+            code="score.two_meanings",
+        )
 
 
 def _check_repeated(ids: tuple[str, ...], count: int) -> None:

@@ -256,7 +256,8 @@ def _material(
         sides += [(task.rows, names) for task, names in zip(tasks, named, strict=True)]
         paired = {name for names in named for name in names}
     if groups is not None:
-        read = with_groups(read, groups, sides)
+        read, paired_how = with_groups(read, groups, sides)
+        notes += paired_how
     chosen_tasks(read, settings)  # before much is read
     if isinstance(source, Path):
         return read_material(source, read, settings, excluded=excluded, id_column=id_column, notes=notes)
@@ -310,7 +311,7 @@ def _existing(path: str | PathLike[str], name: str) -> Path:
 
 def _check_ids(given: GivenEmbeddings, labels: Labels) -> None:
     """Refuse embeddings without ids for label files, which have some, unless these are the numbers of the rows in their order."""
-    if given.rows.ids is not None and not given.rows.is_numbered:
+    if given.rows.are_named:
         return
     place = {str(row): row for row in range(given.rows.count)}
     for task in labels.tasks:

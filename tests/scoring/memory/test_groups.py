@@ -19,6 +19,7 @@ LABELS = MATRIX[:, 0] + RANDOM.standard_normal(30)[RANDOM.randint(0, 30, ROWS)]
 IDS = pd.Index([f"p_{number:03}" for number in range(ROWS)], name="id")
 TABLE = pd.DataFrame(MATRIX, index=IDS)
 SERIES = pd.Series(LABELS, index=IDS, name="height")
+NUMBERED = pd.DataFrame(MATRIX)
 MIXED = RANDOM.permutation(ROWS)
 
 
@@ -55,6 +56,13 @@ def test_every_form_of_the_same_groups_gives_the_same_test_parts(form: str) -> N
     for fold in task.folds:
         assert set(tiles[fold.train]).isdisjoint(tiles[fold.test])
     assert f"each of {len({*TILES})} groups is in one part of a split, whole" in " ".join(result.notes)
+
+
+def test_groups_that_are_paired_by_position_although_one_side_has_ids_are_noted() -> None:
+    """As labels are; an array next to arrays needs no note."""
+    assert not any(note.startswith("groups: ") for note in EXPECTED.notes)
+    assert "only the samples have ids, not the groups." in FORMS["array next to tables"]().notes[0]
+    assert "only the groups have ids, not the samples." in FORMS["series next to an array"]().notes[0]
 
 
 def test_numbers_of_groups_are_the_same_in_every_type() -> None:
@@ -104,6 +112,8 @@ def test_few_groups_are_told_and_equal_folds_count_once() -> None:
         (lambda: ridge(TABLE.assign(t=TILES), SERIES.to_frame().assign(t=TILES), "t"), ValueError, "Both tables have"),
         (lambda: ridge(TABLE, SERIES.to_frame().assign(group=TILES)), ValueError, "Pass groups='group'"),
         (lambda: ridge(TABLE, SERIES, pd.Series(TILES, index=[IDS[0], *IDS[:-1]])), ValueError, "an id more than once"),
+        (lambda: ridge(NUMBERED.iloc[MIXED], LABELS, pd.Series(TILES)), ValueError, "The groups have the index 0 to 119"),
+        (lambda: ridge(NUMBERED, LABELS, pd.Series(TILES).iloc[MIXED]), ValueError, "The samples have the index 0 to 119"),
     ],
 )  # fmt: skip
 def test_what_is_not_certain_is_refused(call: Callable[[], Any], error: type[Exception], words: str) -> None:

@@ -143,6 +143,12 @@ def rank(
     baselines = [baselines] if isinstance(baselines, str) else [str(name) for name in baselines]
     with python_errors():
         results: dict[str, Any] = {}
+        if not isinstance(entries, pd.DataFrame) and not (isinstance(entries, Mapping) and entries):
+            raise WrongType(
+                f"There are no entries in an object of the type {type(entries).__name__}.",
+                hint="Give a dictionary of names and embeddings, or of results of scoring.score; or a pandas DataFrame of scores.",
+                code="rank.entries",
+            )
         if (labels is not None or options) and not _has_embeddings(entries, labels):
             raise WrongType(
                 "Labels and arguments of scoring.score are for embeddings, and there are none.",
@@ -151,7 +157,7 @@ def rank(
             )
         if isinstance(entries, pd.DataFrame):
             table = _checked(entries)
-        elif isinstance(entries, Mapping) and entries:
+        else:
             if isinstance(labels, Iterator):
                 labels = list(labels)
             check_names("entry", [*map(str, entries)])
@@ -162,12 +168,6 @@ def rank(
             _check_alike(tasks)
             scores = {name: {task: each.q_stat for task, each in run.items()} for name, run in tasks.items()}
             table = pd.DataFrame.from_dict(scores, orient="index", dtype=float)
-        else:
-            raise WrongType(
-                f"The entries are of the type {type(entries).__name__}.",
-                hint="Give a dictionary of names and results of scoring.score, or a pandas DataFrame of scores.",
-                code="rank.entries",
-            )
         _check_complete(table)
         if largest := dominating(table):
             warnings.warn(
@@ -197,7 +197,9 @@ def _tasks(given: Any) -> dict[str, TaskResult]:
         return read_run(Path(given))[1]
     raise WrongType(
         f"A result is of the type {type(given).__name__}.",
-        hint="Give what scoring.score returned, or the folder of a run; embeddings need labels.",
+        hint="Give the results in it one by one: *results.values()."
+        if isinstance(given, Mapping)
+        else "Give what scoring.score returned, or the folder of a run; embeddings need labels.",
         code="rank.entries",
     )
 

@@ -114,7 +114,10 @@ def test_what_cannot_be_compared_or_ranked_is_refused(entries: Any, tmp_path: Pa
         (lambda: scoring.compare(ours, MATRIX), TypeError, "ndarray.*scoring.score returned"),
         (lambda: scoring.compare(ours, tmp_path / "none"), FileNotFoundError, "no folder"),
         (lambda: scoring.compare(ours, tmp_path), ValueError, "not the folder of a run"),
+        (lambda: scoring.compare(ours, {"a": ours}), TypeError, r"one by one: \*results.values\(\)"),
         (lambda: scoring.rank([ours]), TypeError, "Give a dictionary"),
+        (lambda: scoring.rank(MATRIX, LABELS), TypeError, "Give a dictionary of names and embeddings"),
+        (lambda: scoring.rank({}, LABELS), TypeError, "There are no entries in an object of the type dict"),
         (lambda: scoring.rank({"ours": MATRIX}), TypeError, "embeddings need labels"),
         (
             lambda: scoring.rank({"ours": ours, "other": other}),

@@ -26,7 +26,7 @@ def _document(task: str, model: str, result: TaskResult) -> dict[str, Any]:
     not measured, so it is null. sc-neurocore requires an accuracy; where there is none, such as of a regression, it is the mean score.
     """
     mean, complexity = result.mean_score, result.complexity
-    correctness = {name: values["mean"] for name, values in result.metrics.items()}
+    correctness = {name: values.mean for name, values in result.metrics.items()}
     scores = {"mean_score": mean, "std_dev": result.std_dev, "q": result.q_stat}
     return {
         "task": task,

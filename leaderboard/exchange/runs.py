@@ -15,17 +15,43 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from leaderboard.exchange.table import TableRanking, rank_table
-from leaderboard.ranking import Comparison, TaskPair, compare
+from leaderboard.ranking import LARGEST, Comparison, TaskPair, compare
 from leaderboard.rendering import csv_cell
 from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 
 SUMMARY = "results_summary.json"
 OVERALL = "mean of tasks"
-Score = Annotated[float | None, AfterValidator(lambda value: value if math.isfinite(value or 0.0) else None)]
+
+
+def _known(value: float | None) -> float | None:
+    """Return a score; one that is not finite is unknown."""
+    if value is None or not math.isfinite(value):
+        return None
+    if abs(value) > LARGEST:
+        raise ValueError("beyond the largest score")
+    return value
+
+
+Score = Annotated[float | None, AfterValidator(_known)]
+TaskName = Annotated[str, StringConstraints(pattern=r"^[^/\x00]+$")]  # it is the name of a file, too
+
+
+class Metric(BaseModel):
+    """Values over the folds for a metric, of which the mean is used."""
+
+    mean: Score
 
 
 class TaskResult(BaseModel):
@@ -42,8 +68,8 @@ class TaskResult(BaseModel):
     splits: str | None = None
     labels: str | None = None
     test_parts: tuple[int, ...] = ()
-    metrics: dict[str, dict[str, Any]] = {}
-    complexity: dict[str, float | None] = {}
+    metrics: dict[str, Metric] = {}
+    complexity: dict[str, Score] = {}
 
     @model_validator(mode="after")
     def _one_of_each_fold(self) -> Self:
@@ -58,7 +84,7 @@ class RunSummary(BaseModel):
     experiment: str = ""
     overall_q_score: Score = Field(None, validation_alias=AliasChoices("overall_q_score", "overall_score"))
     overall_acc_score: Score = None
-    task_q_scores: dict[str, Score] = Field(
+    task_q_scores: dict[TaskName, Score] = Field(
         validation_alias=AliasChoices("task_q_scores", "task_results", "task_result")
     )
     task_acc_scores: dict[str, Score] = {}
@@ -309,9 +335,13 @@ def _pair(task: str, first: TaskResult, second: TaskResult) -> TaskPair:
         second=np.array(second.q_t, np.float64),
         splits=(first.splits or task, second.splits or task),
         test_parts=(first.test_parts, second.test_parts),
-        paired=None not in (first.splits, first.labels)
-        and (first.splits, first.labels) == (second.splits, second.labels),
+        paired=None not in (first.splits, first.labels) and _test(first) == _test(second),
     )
+
+
+def _test(result: TaskResult) -> tuple[object, ...]:
+    """Return what results have in common that can be compared fold by fold."""
+    return result.splits, result.labels, result.test_parts, len(result.q_t or ())
 
 
 def scored_tasks(results: Mapping[str, TaskResult], run: str) -> dict[str, TaskResult]:

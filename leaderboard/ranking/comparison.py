@@ -98,7 +98,8 @@ def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPL
     pairs = [_row_sets(task) for task in tasks]
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, task in enumerate(tasks):
-        groups.setdefault((task.splits, task.paired, task.test_parts), []).append(place)
+        folds = task.first.size, task.second.size
+        groups.setdefault((task.splits, task.paired, task.test_parts, folds), []).append(place)
     differences: dict[int, Difference] = {}
     observed, drawn = np.zeros((2, 1)), np.zeros((2, replicates))
     for members in groups.values():

@@ -186,6 +186,55 @@ def test_runs_that_cannot_be_compared_are_refused(
     assert "B and A were not compared fold by fold in height" in capsys.readouterr().out
 
 
+def edited(run: Path, file: str, **changes: object) -> None:
+    """Change keys of a run's file."""
+    document = json.loads((run / file).read_text())
+    (run / file).write_text(json.dumps({**document, **changes}))
+
+
+def test_a_run_with_another_number_of_folds_is_compared_unpaired(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same splits cannot have other folds, whatever the file says; nor are tasks with other folds drawn together."""
+    ours, theirs = (
+        str(copytree(next((runs / "labels").glob(f"{name}_*")), tmp_path / name))
+        for name in ("ours", "theirs")
+    )
+    edited(Path(ours), "wood/wood_result.json", q_t=[0.5, 0.6])
+    assert guarded(["compare", ours, theirs, "--json"]) == 0
+    [difference] = json.loads(capsys.readouterr().out)["differences"]
+    assert {task: score["paired"] for task, score in difference["tasks"].items()} == {
+        "height": True,
+        "wood": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("results_summary.json", {"task_q_scores": {"wood": 1e200}}),
+        ("results_summary.json", {"task_q_scores": {"../wood": 1.0}}),
+        ("results_summary.json", {"task_q_scores": {"wo\0od": 1.0}}),
+        ("wood/wood_result.json", {"metrics": {"f1": {}}}),
+        ("wood/wood_result.json", {"q_t": [1e200]}),
+    ],
+)
+def test_a_run_that_score_cannot_have_written_is_refused(
+    file: str, changes: dict[str, object], runs: Path, tmp_path: Path
+) -> None:
+    """Scores have a largest value, tasks are names of files, and metrics have means; nothing is written elsewhere."""
+    run = copytree(next((runs / "labels").glob("ours_*")), tmp_path / "labels" / "ours")
+    copytree(run / "wood", run.parent / "wood")
+    edited(run, file, **changes)
+    commands = [
+        ["compare", str(run), str(run)],
+        ["export", str(run), "--to", "neurobench", "--output", str(tmp_path / "out")],
+    ]
+    if "summary" in file:
+        commands.append(["rank", str(tmp_path), "--phase", "labels"])
+    assert [guarded(command) for command in commands] == [2] * len(commands)
+
+
 def test_a_leaderboard_keeps_the_order_of_tasks(tmp_path: Path) -> None:
     """Its columns are in the order of the runs' tasks."""
     for name in ("one", "two"):

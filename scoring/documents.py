@@ -42,6 +42,14 @@ def read_yaml(text: str | bytes) -> Any:
                         raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             return node
 
+        def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+            try:
+                return super().construct_object(node, deep)
+            except ValueError as error:  # a date such as 2026-99-99
+                raise yaml.MarkedYAMLError(
+                    problem=f"`{node.value}`: {error}", problem_mark=node.start_mark
+                ) from error
+
     try:
         text = text if isinstance(text, str) else text.decode("utf-8-sig")
         return yaml.load(text, Loader)  # noqa: S506 - a SafeLoader

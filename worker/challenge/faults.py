@@ -17,6 +17,7 @@ VALUE_CHARACTERS = 60
 OF_KEY = "[key]"  # how pydantic ends the location of a fault in a key
 FORMS = {
     "string_type": "a text, in quotes if it looks like a number",
+    "string_unicode": "a text in UTF-8",
     "string_too_short": "a text that is not empty",
     "string_pattern_mismatch": "written like {examples}",
     "literal_error": "{expected}",

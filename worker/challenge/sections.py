@@ -31,8 +31,11 @@ def _utc(value: Any) -> Any:
     """Return a date, with or without a time, as aware UTC; YAML has read it already, unless it is quoted."""
     if value is None:
         return None
-    read = datetime.fromisoformat(str(value))
-    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    try:
+        read = datetime.fromisoformat(str(value))
+        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("must be written like 2026-12-12 00:00:00") from None
 
 
 def _with_ports(values: list[str]) -> list[str]:

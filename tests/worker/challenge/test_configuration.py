@@ -27,7 +27,7 @@ phases:
 leaderboard:
   repository: ./board.git
 """
-WRONG: tuple[Any, ...] = ("?", "", -1, 0.5, 10**400, True, None, [None], {"x": 1}, float("nan"))
+WRONG: tuple[Any, ...] = ("?", "", -1, 0.5, 10**400, True, None, [None], {"x": 1}, float("nan"), "caf\udce9")
 
 
 def refused(folder: Path, text: str) -> str:
@@ -58,6 +58,10 @@ def refused(folder: Path, text: str) -> str:
         ("folds: 3", "eligible_if_scored_in: ev", "FILE: line 8: phases.dev.eligible_if_scored_in is `ev`, which is not another phase"),
         ("  dev:\n    folds: 3", "  dev:\n  Dev:", "phases.dev differs from another phase only in case."),
         ("  dev:", "  my phase:", "FILE: line 7: phases.my phase is not a codename"),
+        ("folds: 3", "opens: 13.12.2026", "FILE: line 8: phases.dev.opens is `13.12.2026`; it must be written like 2026-12-12 00:00:00."),
+        ("folds: 3", "opens: 0001-01-01 00:00:00+14:00", "it must be written like 2026-12-12 00:00:00."),
+        ("folds: 3", "opens: 2026-13-12", "FILE, line 8, column 12: `2026-13-12`: month must be in 1..12."),
+        ("title: Practice", 'title: "\\udce9"', "it must be a text in UTF-8."),
         ("leaderboard:", "scoring: {threads: lots}\nleaderboard:", "scoring.threads is `lots`; it must be 'auto' or a whole number."),
         ("leaderboard:", "healthz: 0.0.0.0:1\nleaderboard:", "`0.0.0.0:1`; it must be written like 127.0.0.1:9464."),
         ("leaderboard:", "healthz: 127.0.0.1:65536\nleaderboard:", "`127.0.0.1:65536`; it must be written like 127.0.0.1:9464."),

@@ -37,10 +37,10 @@ FORMS = {
     "dict_type": "a section with keys of its own",
     "model_type": "a section with keys of its own",
     "too_short": "a section with at least one key",
-    "greater_than": "greater than {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "less than {lt:g}",
-    "less_than_equal": "at most {le:g}",
+    "greater_than": "greater than {gt:.9g}",
+    "greater_than_equal": "at least {ge:.9g}",
+    "less_than": "less than {lt:.9g}",
+    "less_than_equal": "at most {le:.9g}",
 }
 """What a value must be, by pydantic's type of error."""
 

@@ -228,8 +228,10 @@ class ScoringSection(Section):
         description="With `engine: torch`: folds that are trained together. More keep a GPU busier, need more memory, and may change scores"
         " by rounding.",
     )
-    epochs: int = Field(20, ge=1, description="Epochs per fold; the one with the best test score counts.")
-    batch_size: int = Field(64, ge=1, description="Samples per training step.")
+    epochs: int = Field(
+        20, ge=1, le=100_000, description="Epochs per fold; the one with the best test score counts."
+    )
+    batch_size: int = Field(64, ge=1, le=1_000_000, description="Samples per training step.")
     learning_rate: float = Field(0.001, gt=0, description="Learning rate of AdamW.")
     test_size: float = Field(0.1, gt=0, lt=1, description="Share of the samples in the test part.")
     standardize_embeddings: bool = Field(

@@ -58,6 +58,8 @@ def refused(folder: Path, text: str) -> str:
         ("folds: 3", "eligible_if_scored_in: ev", "FILE: line 8: phases.dev.eligible_if_scored_in is `ev`, which is not another phase"),
         ("  dev:\n    folds: 3", "  dev:\n  Dev:", "phases.dev differs from another phase only in case."),
         ("  dev:", "  my phase:", "FILE: line 7: phases.my phase is not a codename"),
+        ("leaderboard:", "scoring: {epochs: 100001}\nleaderboard:", "scoring.epochs is `100001`; it must be at most 100000."),
+        ("leaderboard:", "scoring: {batch_size: 99999999}\nleaderboard:", "it must be at most 1000000."),
         ("folds: 3", "opens: 13.12.2026", "FILE: line 8: phases.dev.opens is `13.12.2026`; it must be written like 2026-12-12 00:00:00."),
         ("folds: 3", "opens: 0001-01-01 00:00:00+14:00", "it must be written like 2026-12-12 00:00:00."),
         ("folds: 3", "opens: 2026-13-12", "FILE, line 8, column 12: `2026-13-12`: month must be in 1..12."),

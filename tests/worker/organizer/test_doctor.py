@@ -489,8 +489,11 @@ def test_the_command_shows_failures_first_and_ends_with_1(
 
 @pytest.mark.processes
 def test_advice_about_epochs_is_one_number_for_all_phases(challenge: FaultyChallenge) -> None:
-    """It is enough for every task, or for all others without the task that needs the most, which is named."""
-    challenge.change({"scoring": {"epochs": 1}})
+    """It is enough for every task, or for all others without the task that needs the most, which is named if that makes a difference."""
+    challenge.change({"scoring": {"epochs": 1, "batch_size": 10_000}})
+    (finding,) = challenge.examine("labels.steps").outcomes[0].findings
+    assert "drop" not in finding.hint
+    challenge.change({"scoring": {"epochs": 1, "batch_size": 64}})
     labels = label_rows("dev")["gamma__regr.csv"]
     challenge.labels("dev", "gamma__regr.csv", labels[:25])
     (outcome,) = challenge.examine("labels.steps").outcomes

@@ -195,12 +195,15 @@ def steps(files: CheckedFiles) -> Iterator[Finding]:
     short = {name: length for name, length in lengths.items() if not length.is_enough}
     if short:
         task, *others = sorted(short, key=lambda name: short[name].epochs, reverse=True)
-        rest = max([scoring.epochs, *(short[name].epochs for name in others)])
+        most, rest = short[task].epochs, max([scoring.epochs, *(short[name].epochs for name in others)])
+        alternative = (
+            f" Or drop {task}, or label more of its samples; {rest} epochs are enough for the other tasks."
+        )
         yield warn(
             f"The probes of {name_some([task, *others])} train for too few steps to learn much. Those of {task} train for"
             f" {short[task].reason}.",
-            f"Set scoring.epochs to {short[task].epochs} or more, which is enough for all phases, or use a smaller scoring.batch_size. Or"
-            f" drop {task}, or label more of its samples; {rest} epochs are enough for the other tasks.",
+            f"Set scoring.epochs to {most} or more, which is enough for all phases, or use a smaller scoring.batch_size."
+            f"{alternative if rest < most else ''}",
         )
 
 

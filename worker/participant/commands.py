@@ -353,6 +353,7 @@ def _status(program: Callable[..., Any], arguments: list[str]) -> int:
             raise ending.__context__ from None
         raise
     except TyperException as error:
+        error.message = error.message.replace("Value error, ", "")
         show = getattr(error, "show", None)
         if show is None:
             print(error, file=sys.stderr)

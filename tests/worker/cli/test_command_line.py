@@ -172,6 +172,15 @@ def test_a_check_that_fails_itself_is_no_verdict(tmp_path: Path) -> None:
     assert command.returncode == 2, command.stderr
 
 
+def test_a_wrong_choice_is_told_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the words of the library that has found it."""
+    assert guarded(["board", "export", "--format", "pdf"]) == 2
+    assert (
+        "Error: Invalid value for '--format': 'pdf' is not one of 'latex', 'csv', 'svg'."
+        in capsys.readouterr().err
+    )
+
+
 def test_a_deleted_folder_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

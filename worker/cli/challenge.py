@@ -34,7 +34,15 @@ COPIES = "Copies"
 
 ADDED_MEANWHILE = "the tasks that were added meanwhile: run `neuco-worker challenge apply --reason TEXT`."
 
-Pk = Annotated[int, typer.Argument(help="EvalAI's submission number.", show_default=False)]
+
+def _number(number: int | None) -> int | None:
+    if number is not None and number >= 2**63:  # more than a database column holds
+        raise typer.BadParameter("EvalAI's numbers are smaller.")
+    return number
+
+
+SUBMISSION = typer.Argument(help="EvalAI's submission number.", show_default=False, callback=_number)
+Pk = Annotated[int, SUBMISSION]
 
 
 @challenge.command(rich_help_panel=SCORES)
@@ -97,13 +105,15 @@ def apply(
 
 @challenge.command(rich_help_panel=SCORES)
 def disqualify(
-    pk: Annotated[int | None, typer.Argument(help="EvalAI's submission number.", show_default=False)] = None,
+    pk: Annotated[int | None, SUBMISSION] = None,
     *,
     config: ConfigOption,
     team: Annotated[
         int | None,
         typer.Option(
-            help="EvalAI's number of a team: all its submissions, later ones too.", metavar="NUMBER"
+            help="EvalAI's number of a team: all its submissions, later ones too.",
+            metavar="NUMBER",
+            callback=_number,
         ),
     ] = None,
     reason: ReasonOption = "",

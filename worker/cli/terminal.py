@@ -142,11 +142,17 @@ def confirm(consequences: str, *, reason: str, yes: bool) -> str:
 
 
 def check_reason(reason: str, *, yes: bool, asked: bool = False) -> None:
-    """Check that a decision that is not asked about has a reason, before anything else is said.
+    """Check that a decision that is not asked about has a reason, and that it can be published, before anything else is said.
 
     Raises:
-        OrganizerError: If it has none.
+        OrganizerError: If it has none, or one that is not UTF-8.
     """
+    if reason != reason.encode(errors="replace").decode():
+        raise OrganizerError(
+            "The reason is not UTF-8.",
+            hint="Write it in a terminal or a script that uses UTF-8.",
+            code="decision.encoding",
+        )
     if yes and not reason.strip() and (asked or not _at_terminal()):
         raise OrganizerError(
             "This needs a reason, which is published.",

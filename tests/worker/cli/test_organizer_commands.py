@@ -111,6 +111,12 @@ def test_a_decision_needs_a_yes_and_a_reason(
         assert consequence in text
         assert "Nothing has been done yet" in text
         assert "This needs a reason" in printed(harness, capsys, *words, "--yes", status=2)
+        assert "The reason is not UTF-8." in printed(
+            harness, capsys, *words, "--yes", "--reason=\udce4x", status=2
+        )
+    assert "EvalAI's numbers are smaller." in printed(
+        harness, capsys, "challenge", "retry", "9" * 30, status=2
+    )
     command = ("board", "close", "--phase", "dev", "--now", "--config", str(harness.path))
     assert "Nothing has been done yet" in shown(*command, answers="n\n")
     with worker.store.read() as tx:

@@ -80,7 +80,7 @@ except Exception as error:
     raise OrganizerError(
         f"numba, which compiles the training loop, cannot be used: {error}",
         hint="Correct the environment variables that begin with NUMBA_, or else install numba and numpy again.",
-        code="numba.unusable",
+        code="library.unusable",
     ) from error
 
 if DIRECTORY is not None:

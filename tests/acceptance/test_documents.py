@@ -92,7 +92,8 @@ def test_the_pages_of_commands_and_keys_are_up_to_date() -> None:
     """The pages match commands and configuration; `python docs/reference.py` writes them again."""
     reference = runpy.run_path(str(ROOT / "docs" / "reference.py"))
     for page, text in (("cli", reference["commands"]()), ("configuration", reference["configuration"]())):
-        assert (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") == text
+        is_current = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") == text
+        assert is_current, f"Run `.venv/bin/python docs/reference.py`, which writes docs/{page}.md."
         assert len(text.split()) > 1000
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 
 from scoring.errors import OrganizerError
 from scoring.tasks import read_package
+from tests.test_rooms import PACKAGES, ROOT, modules
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.faults import FORMS
 from worker.challenge.files import read_phase
@@ -122,6 +124,18 @@ def test_every_fault_of_a_value_is_in_our_words() -> None:
                 except ValidationError as error:
                     kinds |= {fault["type"] for fault in error.errors()}
     assert kinds - {"missing", "extra_forbidden", "value_error"} <= FORMS.keys()
+
+
+def test_every_key_is_read_somewhere() -> None:
+    """A key that no code outside its section names has no effect."""
+    own = {"worker/challenge/sections.py", "leaderboard/rules.py"}
+    paths = (path for package in PACKAGES for path in modules(package))
+    code = "\n".join(path.read_text() for path in paths if path.relative_to(ROOT).as_posix() not in own)
+    schema = Configuration.model_json_schema()["$defs"].values()
+    unused = {
+        key for part in schema for key in part.get("properties", ()) if not re.search(rf"\b{key}\b", code)
+    }
+    assert unused == set(), "No code reads these keys."
 
 
 def test_only_changed_rules_are_named(tmp_path: Path) -> None:

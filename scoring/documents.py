@@ -19,6 +19,9 @@ from scoring.errors import OrganizerError
 if TYPE_CHECKING:  # a child process that downloads a file must not load it
     from pydantic import BaseModel
 
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a document raises if somebody else has given it another form."""
+
 
 def read_yaml(text: str | bytes) -> Any:
     """Return the content of a YAML text as plain values; a text cannot create other objects.

@@ -247,11 +247,18 @@ def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) ->
         sum("counts on the final board at rank" in verdict["sentence"] for verdict in document["verdicts"])
         == 2
     )
-    (tmp_path / "no.stdout").write_text('{"receipt": 1}')
+    for place, text in (
+        ("no", '{"receipt": 1}'),
+        ("list", "[]"),
+        ("huge", '{"q_mean": 1%s, "receipt": {}}' % ("0" * 400)),
+    ):
+        (tmp_path / f"{place}.stdout").write_text(text)
     for option, place, words in (
         ("--receipt", tmp_path, "is a directory"),
         ("--submission", tmp_path / "gone.csv", "does not exist"),
         ("--receipt", tmp_path / "no.stdout", "does not contain a receipt"),
+        ("--receipt", tmp_path / "list.stdout", "does not contain a receipt"),
+        ("--receipt", tmp_path / "huge.stdout", "does not contain a receipt"),
         ("--against", tmp_path / "gone", "does not appear to be a git repository"),
     ):
         done = verify(fair, fair.public, option, str(place))

@@ -18,6 +18,7 @@ from pydantic import (
     ValidationError,
 )
 
+from scoring.documents import MALFORMED
 from scoring.errors import OrganizerError
 
 
@@ -109,7 +110,7 @@ def check_format(commitments: bytes | None) -> None:
     """
     try:
         stated = json.loads(commitments or b"[]")[0]["format"]
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except MALFORMED:
         return  # the checks report it
     if isinstance(stated, int) and stated != FORMAT:
         raise OrganizerError(

@@ -12,9 +12,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from functools import partial
 
+from scoring.documents import MALFORMED
 from worker.fairness.documents import Malformed
 
-UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
+UNREADABLE = (*MALFORMED, csv.Error)
 """Exceptions that reading a document of unexpected form may raise."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from tests.worker.harness.harness import KEY, Harness, embeddings, git
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import receipts
-from worker.organizer.archiving import read_backup, write_backup
+from worker.organizer.archiving import MANIFEST, read_backup, write_backup
 from worker.organizer.session import open_session
 from worker.state import Store, schema
 
@@ -194,12 +195,16 @@ def test_what_cannot_be_restored_is_named(harness: Harness, tmp_path: Path) -> N
         place = members.getinfo("challenge.secret").header_offset + 68  # in its packed content
     content = archive.read_bytes()
     spoilt = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+    listed = io.BytesIO()
+    with zipfile.ZipFile(listed, "w") as members:
+        members.writestr(MANIFEST, "[]")
     for number, (written, target, code) in enumerate(
         (
             (content, file / "below", "restore.failed"),
             (content[:100], tmp_path, "restore.damaged"),
             (content[:-100], tmp_path, "restore.damaged"),
             (spoilt, tmp_path, "restore.damaged"),
+            (listed.getvalue(), tmp_path, "restore.damaged"),
             (None, tmp_path, "restore.failed"),
         )
     ):

@@ -52,7 +52,7 @@ def fold_seeds(
 
     Args:
         key: The phase key, see :func:`phase_key`.
-        row_set: SHA-256 (hex) of the sorted ids that the tasks use, see :func:`scoring.protocol.ids_hash`.
+        row_set: SHA-256 (hex) of the ids that the tasks use, with their groups, see :func:`scoring.protocol.row_set_hash`.
         folds: Number of folds; the seeds of fold k do not depend on it.
         derivation: Version of this derivation; part of the input.
 

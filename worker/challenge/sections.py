@@ -247,7 +247,7 @@ class ScoringSection(Section):
     )
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
         "auto",
-        description="Threads of the local engine; `auto`: one per core. Scores do not depend on it.",
+        description="Threads of `local`, on which scores do not depend, and of `torch` on a CPU; `auto`: one per core.",
     )
 
     @model_validator(mode="after")

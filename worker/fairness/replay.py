@@ -64,7 +64,7 @@ class PhaseReplay:
         teams: EvalAI's number of a team to the decisions about it.
         scores: Entry to its scores, in the order of the first ones.
         answered_at: Entry to the moment from which it was answered.
-        end: The moment of the newest event that was opened completely.
+        end: The moment of the newest event that was opened completely, except those of the whole challenge.
         private: The entries that were opened only in part.
         notes: The events of the whole challenge.
     """

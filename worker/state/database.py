@@ -85,7 +85,7 @@ def make_engine(url: str) -> sa.Engine:
     except ModuleNotFoundError as missing:
         raise OrganizerError(
             "The state is on PostgreSQL, but the driver psycopg is not installed.",
-            hint="Install it with `pip install neuco-worker[postgres]`.",
+            hint='Install it: pip install "neuco-worker[postgres]".',
             code="state.driver",
         ) from missing
     except ArgumentError:

@@ -39,8 +39,8 @@ Code = Annotated[str, sa.String(64)]
 Name = Annotated[str, sa.String(100)]
 LONGEST_WAIT = timedelta(seconds=120)
 """The longest back-off; a time further in the future was set before the clock was set back, and is ignored."""
-HOPELESS_TRIES = 10
 ALERT_AFTER_TRIES = 3  # that failed one after the other
+HOPELESS_TRIES = 10
 """After so many failed tries in a row, a submission needs a person, and should take no time from others."""
 HOPELESS_WAIT = timedelta(minutes=15)
 """The time between its tries from then on."""

@@ -241,7 +241,7 @@ class Board:
         phase: Phase codename.
         sequence: 1, 2, 3 … within the phase.
         made_at: When it was made, in UTC with a time zone.
-        triggers: Pks of public submissions that count since this board; empty if only a rule, a name or a decision changed.
+        triggers: Pks of public submissions that count since this board, and did not on the board before.
         standings: In board order.
         rounding: How its values are shown.
         fingerprint: Hash of everything that decided it.

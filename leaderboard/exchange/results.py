@@ -35,7 +35,7 @@ class Ranked:
     """Entries in the order of their dynamic rank.
 
     Attributes:
-        table: Q of each entry (row) on each task.
+        table: The score of each entry (row) on each task, which is Q unless a table of scores was ranked.
         ranking: The dynamic rank, and what becomes of it with other tasks.
         results: What ``scoring.score`` returned, by entry, if embeddings or results were ranked.
     """
@@ -51,7 +51,7 @@ class Ranked:
 
     @property
     def without(self) -> pd.DataFrame:
-        """The rank of each entry without each of the tasks; empty for one task, or one entry."""
+        """The rank of each entry without each of the tasks; empty for one task, or if fewer than two entries compete."""
         rows = [row.without for row in self.ranking.stability]
         table = pd.DataFrame(rows, index=self.table.index if rows else None)
         return table.iloc[list(self.ranking.order)[: len(rows)]].rename_axis("entry")

@@ -70,7 +70,7 @@ class TableRanking(Ranking):
     """The ranking of a table, and what becomes of it with other tasks.
 
     Attributes:
-        stability: What becomes of each entry, in the order of the input; empty if there is one task, or one entry.
+        stability: What becomes of each entry, in the order of the input; empty if there is one task, or fewer than two entries compete.
         sentence: Which entries change places without one of the tasks; empty, too.
     """
 

@@ -76,7 +76,7 @@ class PublisherSettings:
         token: For https; masked in ``repr``.
         ssh_key: Private key file; no other key is offered.
         known_hosts: File of pinned host keys; None uses the account's own file. Unknown hosts are always refused.
-        timeout_s: Time limit of one git process; publishing runs two to four of them.
+        timeout_s: Time limit of one git process.
     """
 
     repository: str

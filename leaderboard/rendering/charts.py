@@ -36,7 +36,7 @@ class Lane:
         color: Index of its color, or -1 for gray.
         lines: The name, in one or two lines, each with whether it is wider than its space.
         run: Parts without a move.
-        own: Moves because the entry's own scores changed.
+        own: Moves because another submission of the entry counts.
         passive: Moves that others caused.
         dots: The entry's own submissions.
     """

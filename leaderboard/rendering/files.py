@@ -1,6 +1,6 @@
 """Render all published files with one pure function, from a site to the bytes of its files.
 
-Only the text between the two markers changes; every other byte of the file stays. The block is plain GitHub-flavored Markdown, with a
+In README.md, only the text between the two markers changes; every other byte stays. The block is plain GitHub-flavored Markdown, with a
 ``<picture>`` for the light and the dark figure.
 """
 
@@ -76,7 +76,7 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
     """Return path → content of every published file; paths are relative to the root of the branch.
 
     The function is pure: equal values give equal bytes, in any process. Before the reveal nothing in the files depends on the number of
-    hidden tasks. What ``site.publish`` or a reveal unlocks is added to ``index.html`` and the phase's JSON.
+    hidden tasks. What a reveal unlocks is added to ``index.html`` and the phase's JSON.
 
     Args:
         site: The site to render.

@@ -1,7 +1,7 @@
 """The public part of a board, which is all that renderers see: its rows, why each moved, and what was decided.
 
-Renderers get rows, never standings, so that a value which is not in a row cannot reach a file by accident. A board's ``private`` figures
-are never read here.
+Renderers get rows, never standings, so that a value which is not in a row cannot reach a file by accident. A board's ``figures`` are
+never read here.
 """
 
 from __future__ import annotations

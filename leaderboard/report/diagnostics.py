@@ -41,8 +41,8 @@ class TaskDiagnosis:
         lowest: Lowest Q of the teams in competition; 0 if there are none.
         highest: Highest Q of the same teams.
         error: Median standard error of Q.
-        separated: Share of pairs of teams in competition that differ by more than their combined error.
-        inflated_by: The baseline without which the task's weight would fall most, if by a third or more.
+        separated: Share of pairs of teams in competition that differ by more than ``APART`` times their combined standard error.
+        inflated_by: The baseline without which the task's weight would fall most, if by more than a third.
         weight_without: The weight without that baseline.
     """
 

@@ -106,7 +106,7 @@ program = cast("typer.core.TyperGroup", typer.main.get_command(app))
 
 
 def main() -> None:
-    """Run a command; the process's exit status is 0 (done), 1 (failed), 2 (wrong usage or configuration) or 130 (Ctrl-C)."""
+    """Run a command, and end the process with its exit status."""
     gc.set_threshold(100_000)  # imports make hundreds of thousands of objects, and next to no garbage
     if sys.argv[1:2] not in [[unit] for unit in OF_UNITS]:  # these have handlers of their own
         end_in_order()

@@ -2,7 +2,7 @@
 
 The ids are hashes of the pixels, so their order reveals nothing, and any range of sorted ids is a random sample.
 
-Each gets only the phase's public images (n x 8 x 8), and returns n x 64 float32.
+Each method gets only the phase's public images (n x 8 x 8), and returns n x 64 float32.
 """
 
 from __future__ import annotations

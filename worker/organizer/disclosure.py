@@ -1,6 +1,6 @@
 """Stored contents, read again in child processes: a reveal publishes them, the private report compares them.
 
-A failure never keeps a phase from being revealed. The scores of what cannot be published must be trusted.
+A stored file that is gone or has other content does not keep a phase from being revealed. Its scores must be trusted.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def issue(world: World, user: User, *, kind: str = "refresh", lifetime: timedelt
 
 
 def authenticate(world: World, header: str | None) -> User | None:
-    """Return the user to whom an Authorization header belongs, None if there is no header.
+    """Return the user to whom an Authorization header belongs, None if there is none of a known scheme.
 
     Raises:
         Refusal: 401 with WWW-Authenticate, in the words of the scheme.

@@ -52,8 +52,8 @@ class JournalEntry:
     """One entry of the journal.
 
     ``request``: an HTTP call that was answered, with its method, path, user (None if it had no valid token) and status.
-    ``effect``: a change of state; ``name`` is one of submitted, running, queued, posted, uploaded, edited, cancelled, deleted, rerun,
-    resumed, message_sent, message_received, message_deleted, delete_ignored.
+    ``effect``: a change of state; ``name`` is one of submitted, running, queued, posted, uploaded, edited, cancelled, rerun, resumed,
+    message_sent, message_received, message_deleted, delete_ignored.
     ``fault``: a deliberate fault of an answer; ``name`` is its kind.
     """
 

@@ -69,7 +69,7 @@ def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
         before: What to say first: of which submissions it is a later run.
 
     Raises:
-        CheckEnded: If it should be on the board, or the organizers took it off.
+        CheckEnded: If nothing published says why it is not on the board, or it counts and is not there.
         LookupError, ValueError, TypeError, AttributeError, RecursionError: If what was revealed has another form.
     """
     replay = phase.replay

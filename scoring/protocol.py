@@ -18,6 +18,14 @@ DERIVATION_VERSION = 1
 _GROUPED_DOMAIN = b"neuco-worker/row-set-with-groups"
 
 
+MOST_REPEATS = 100_000
+"""The largest number of epochs or folds; what is larger is a slip."""
+MOST_NUMBERS = 1_000_000
+"""The largest number of dimensions, or of samples of a step."""
+LEAST_RATE, MOST_RATE = 1e-12, 1e6
+"""The limits of a learning rate."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """How the linear probes are trained and scored (paper Section 3.2, A.1, B.2); the defaults are those of the 2025 challenge."""

@@ -34,6 +34,7 @@ from scoring.printable import count_of
 from scoring.probes import PROBES
 from scoring.probes.probe import probe_class
 from scoring.progress import progress_bar
+from scoring.protocol import MOST_NUMBERS, MOST_REPEATS
 
 ADDRESS = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
 PYTHON_NAMES = {
@@ -111,13 +112,13 @@ def score(
             else [str(name) for name in _listed("task_filter", task_filter)],
             "embedding_dim": embedding_dim
             if embedding_dim is None
-            else _whole("embedding_dim", embedding_dim, 1),
+            else _whole("embedding_dim", embedding_dim, 1, MOST_NUMBERS),
             "standardize_embeddings": standardize_embeddings,
             "normalize_labels": normalize_labels,
             "enable_plots": enable_plots,
             "store_probes": store_probes,
         }
-        settings = _settings(probe, _whole("folds", folds, 1), options, params)
+        settings = _settings(probe, _whole("folds", folds, 1, MOST_REPEATS), options, params)
         seed = _whole("seed", seed, 0, 2**32 - 1)
         threads = None if threads is None else _whole("threads", threads, 1)
         left_out = _listed("exclude", () if exclude is None else exclude)
@@ -173,7 +174,7 @@ def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
             code="score.argument",
         ) from None
     if number < least or (most is not None and number > most):
-        limits = f"from {least} to {most}" if most is not None else f"of at least {least}"
+        limits = f"from {least} to {most:,}" if most is not None else f"of at least {least}"
         raise WrongValue(
             f"The argument {name} is {number}, not a whole number {limits}.",
             hint="Correct it.",

@@ -12,9 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from scoring.documents import checked, read_yaml_file
 from scoring.errors import OrganizerError
 from scoring.probes import PROBES, ProbeName
+from scoring.protocol import MOST_NUMBERS, MOST_REPEATS
 
 FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be at the top level
-WHOLE = "a whole number of at least 1"
 Switch = Annotated[bool, Field(description="true or false")]
 
 
@@ -47,8 +47,10 @@ class StandaloneSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    k_folds: int = Field(40, ge=1, description=WHOLE)
-    embedding_dim: int | None = Field(None, ge=1, description=WHOLE)
+    k_folds: int = Field(40, ge=1, le=MOST_REPEATS, description=f"a whole number from 1 to {MOST_REPEATS:,}")
+    embedding_dim: int | None = Field(
+        None, ge=1, le=MOST_NUMBERS, description=f"a whole number from 1 to {MOST_NUMBERS:,}"
+    )
     task_filter: Annotated[tuple[str, ...] | None, BeforeValidator(_names)] = Field(
         None, description="a list of task names, or false for all"
     )

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, PositiveInt
+from pydantic import BaseModel, Field
 
 from scoring.errors import needs_extra
 from scoring.kernel.train import FoldTrainer, draws_per_fold
 from scoring.metrics import best_score
 from scoring.probes.probe import TEST_SIZE, Fold, FoldResult, Probe, ProbeInput
-from scoring.protocol import Recipe
+from scoring.protocol import LEAST_RATE, MOST_NUMBERS, MOST_RATE, MOST_REPEATS, Recipe
 from scoring.randomness.fold_draws import STATE_SIZE, skip, start
 from scoring.tasks import TaskType
 
@@ -32,15 +32,22 @@ if TYPE_CHECKING:
 WIDTHS = {1: (170,), 2: (400, 162)}
 
 
+Width = Annotated[int, Field(ge=1, le=MOST_NUMBERS)]
+
+
 class TrainingParameters(BaseModel, extra="forbid"):
     """Hyper-parameters of training by gradient steps, with NeuCo-Bench's defaults.
 
     Text that is a number is accepted, because YAML reads ``1e-3``, as NeuCo-Bench's users write it, as text. ``device`` has no effect.
     """
 
-    epochs: PositiveInt = Field(10, description="a whole number above 0")
-    batch_size: PositiveInt = Field(64, description="a whole number above 0")
-    learning_rate: float = Field(0.001, gt=0, allow_inf_nan=False, description="a number above 0")
+    epochs: int = Field(10, ge=1, le=MOST_REPEATS, description=f"a whole number from 1 to {MOST_REPEATS:,}")
+    batch_size: int = Field(
+        64, ge=1, le=MOST_NUMBERS, description=f"a whole number from 1 to {MOST_NUMBERS:,}"
+    )
+    learning_rate: float = Field(
+        0.001, ge=LEAST_RATE, le=MOST_RATE, description=f"a number from {LEAST_RATE:g} to {MOST_RATE:,.0f}"
+    )
     device: str | None = None
 
 
@@ -48,8 +55,11 @@ class NetworkParameters(TrainingParameters):
     """The linear probe's parameters, and the hidden layers."""
 
     hidden_layers: Literal[1, 2] = Field(1, description="1 or 2")
-    hidden_widths: list[PositiveInt] | None = Field(
-        None, min_length=1, max_length=8, description="a list of one to eight whole numbers above 0"
+    hidden_widths: list[Width] | None = Field(
+        None,
+        min_length=1,
+        max_length=8,
+        description=f"a list of one to eight whole numbers from 1 to {MOST_NUMBERS:,}",
     )
 
 

@@ -26,6 +26,7 @@ from sklearn.svm import SVC, SVR
 from scoring.probes.measures import ProbeState, best_of
 from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput
 from scoring.probes.ridge import decided_by_sign
+from scoring.protocol import MOST_REPEATS
 from scoring.tasks import TaskType
 
 
@@ -44,7 +45,7 @@ RANGE = "[smallest, largest], such as [0.001, 1000]"
 class Options(BaseModel):
     """Those of BayesSearchCV's options that have an effect."""
 
-    n_iter: PositiveInt = 50
+    n_iter: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 50
     random_state: Annotated[int, Field(ge=0, lt=2**32)] | None = None
 
 

@@ -17,6 +17,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationInfo
 
 from scoring.documents import checked, read_yaml_file
+from scoring.protocol import LEAST_RATE, MOST_RATE, MOST_REPEATS
 
 DESCRIPTION = "task.yaml"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")  # of a task
@@ -45,6 +46,9 @@ def _inside(name: object, info: ValidationInfo) -> Path:
 File = Annotated[Path, BeforeValidator(_inside)]
 Line = Annotated[str, StringConstraints(strip_whitespace=True), BeforeValidator(lambda value: value or "")]
 Count = Annotated[int, Field(ge=1, strict=True, description="a whole number of at least 1")]
+Setting = Annotated[
+    int, Field(ge=1, le=MOST_REPEATS, strict=True, description=f"a whole number from 1 to {MOST_REPEATS:,}")
+]
 
 
 class Baseline(BaseModel, extra="forbid", frozen=True):
@@ -63,10 +67,12 @@ class Baseline(BaseModel, extra="forbid", frozen=True):
     embeddings: File = Field("baseline.csv", validate_default=True, description=FILE)
     score: float | None = Field(None, allow_inf_nan=False, description="a number")
     tolerance: float = Field(1e-4, ge=0, allow_inf_nan=False, description="a number of at least 0")
-    folds: Count = 10
-    epochs: Count = 20
-    batch_size: Count = 64
-    learning_rate: float = Field(0.001, gt=0, allow_inf_nan=False, description="a number above 0")
+    folds: Setting = 10
+    epochs: Setting = 20
+    batch_size: Setting = 64
+    learning_rate: float = Field(
+        0.001, ge=LEAST_RATE, le=MOST_RATE, description=f"a number from {LEAST_RATE:g} to {MOST_RATE:,.0f}"
+    )
 
 
 class TaskPackage(BaseModel, extra="forbid", frozen=True):

@@ -20,7 +20,7 @@ from pydantic import (
 from leaderboard import PhaseRules
 from scoring.documents import is_loopback
 from scoring.engines import CHUNK
-from scoring.protocol import Recipe
+from scoring.protocol import LEAST_RATE, MOST_NUMBERS, MOST_RATE, MOST_REPEATS, Recipe
 
 CODENAME = "<codename>"
 """Stands for the phase's codename in the defaults of its keys."""
@@ -141,7 +141,7 @@ class PhaseTasks(Section):
         Path("./ids", f"{CODENAME}.txt"),
         description="Public ids, one per line; a submission must have a row for each.",
     )
-    folds: int = Field(40, ge=1, description="Folds (random train/test splits) per task.")
+    folds: int = Field(40, ge=1, le=MOST_REPEATS, description="Folds (random train/test splits) per task.")
     opens: Annotated[datetime | None, BeforeValidator(_utc)] = Field(
         None,
         description="When the phase opens for participants, UTC, such as `2026-12-12 00:00:00`. Their files that come earlier are scored"
@@ -173,7 +173,7 @@ class PhaseSection(PhaseRules, PhaseTasks):
 class SubmissionSection(Section):
     """Limits of a submission."""
 
-    embedding_dim: int = Field(1024, ge=1, description="Public dimension of the embeddings.")
+    embedding_dim: int = Field(1024, ge=1, le=MOST_NUMBERS, description="Public dimension of the embeddings.")
     max_megabytes: float = Field(
         1024,
         gt=0,
@@ -229,10 +229,10 @@ class ScoringSection(Section):
         " by rounding.",
     )
     epochs: int = Field(
-        20, ge=1, le=100_000, description="Epochs per fold; the one with the best test score counts."
+        20, ge=1, le=MOST_REPEATS, description="Epochs per fold; the one with the best test score counts."
     )
-    batch_size: int = Field(64, ge=1, le=1_000_000, description="Samples per training step.")
-    learning_rate: float = Field(0.001, gt=0, description="Learning rate of AdamW.")
+    batch_size: int = Field(64, ge=1, le=MOST_NUMBERS, description="Samples per training step.")
+    learning_rate: float = Field(0.001, ge=LEAST_RATE, le=MOST_RATE, description="Learning rate of AdamW.")
     test_size: float = Field(0.1, gt=0, lt=1, description="Share of the samples in the test part.")
     standardize_embeddings: bool = Field(
         True,

@@ -244,15 +244,19 @@ def test_tasks_that_cannot_be_scored_are_refused_before_training(tmp_path: Path,
             {"probe_params": 3},
             "probe_params in the configuration is '3', not keys with values, such as epochs: 20.",
         ),
-        ({"k_folds": True}, "k_folds in the configuration is 'True', not a whole number of at least 1."),
-        ({"k_folds": 4.0}, "k_folds in the configuration is '4.0', not a whole number of at least 1."),
+        ({"k_folds": True}, "k_folds in the configuration is 'True', not a whole number from 1 to 100,000."),
+        ({"k_folds": 4.0}, "k_folds in the configuration is '4.0', not a whole number from 1 to 100,000."),
         (
             {"embedding_dim": "8"},
-            "embedding_dim in the configuration is '8', not a whole number of at least 1.",
+            "embedding_dim in the configuration is '8', not a whole number from 1 to 1,000,000.",
         ),
         (
             {"probe_type": "forest"},
             f"probe_type in the configuration is 'forest', not one of {', '.join(PROBES)}.",
+        ),
+        (
+            {"embedding_dim": 10**30},
+            f"embedding_dim in the configuration is '1{'0' * 30}', not a whole number from 1 to 1,000,000.",
         ),
         ({"enable_plots": 1}, "enable_plots in the configuration is '1', not true or false."),
         (
@@ -261,7 +265,7 @@ def test_tasks_that_cannot_be_scored_are_refused_before_training(tmp_path: Path,
         ),
         (
             {"k_folds": 0, "task_filter": ["a", 1], "enable_plots": 1},
-            "k_folds in the configuration is '0', not a whole number of at least 1.",
+            "k_folds in the configuration is '0', not a whole number from 1 to 100,000.",
         ),
     ],
 )

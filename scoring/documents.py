@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scoring.errors import OrganizerError
 
 if TYPE_CHECKING:  # a child process that downloads a file must not load it
+    import yaml
     from pydantic import BaseModel
 
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -62,6 +63,17 @@ def read_yaml(text: str | bytes) -> Any:
         raise yaml.YAMLError(str(error)) from error
     except RecursionError as error:
         raise yaml.YAMLError("it is nested too deeply") from error
+
+
+def yaml_fault(error: yaml.YAMLError, place: object) -> str:
+    """Return what is wrong with a text, as a sentence; PyYAML's own words are for programmers."""
+    import yaml
+
+    mark = getattr(error, "problem_mark", None)
+    where = f"{place}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(place)
+    # only our own reader raises these two classes, and not one derived from them
+    ours = {yaml.MarkedYAMLError: getattr(error, "problem", ""), yaml.YAMLError: str(error)}
+    return f"{where}: {ours.get(type(error), 'this is not valid YAML')}."
 
 
 def contents(path: Path) -> bytes:
@@ -114,11 +126,7 @@ def read_yaml_file(path: Path, *, code: str, hint: str) -> Any:
     except OSError as error:
         raise OrganizerError(f"{path} cannot be read: {error.strerror}.", hint=hint, code=code) from error
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1} of {path}" if mark else str(path)
-        raise OrganizerError(
-            f"{place} cannot be read as YAML.", hint=f"Correct it. {hint}", code=code
-        ) from error
+        raise OrganizerError(yaml_fault(error, path), hint=f"Correct it. {hint}", code=code) from error
     if document is None:
         raise OrganizerError(f"{path} is empty.", hint=hint, code=code)
     return document

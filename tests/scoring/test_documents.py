@@ -5,18 +5,27 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from scoring.documents import is_loopback, read_yaml
+from scoring.documents import is_loopback, read_yaml, yaml_fault
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["a: [", "2026-99-99", "[" * 5000, b"\xff\xfe\xfa", "a: !!python/object:os.system {}", "\x00"],
-    ids=["open", "no date", "deep", "bytes", "object", "control"],
+    ("text", "sentence"),
+    [
+        ("a: [", "FILE, line 1, column 5: this is not valid YAML."),
+        ("a: 1\na: 2", "FILE, line 2, column 1: the key `a` is already in line 1."),
+        ("2026-99-99", "FILE, line 1, column 1: `2026-99-99`: month must be in 1..12."),
+        ("[" * 5000, "FILE: it is nested too deeply."),
+        (b"\xff\xfe\xfa", "FILE: line 1 is not UTF-8; save the file as UTF-8."),
+        ("a: !!python/object:os.system {}", "FILE, line 1, column 4: this is not valid YAML."),
+        ("\x00", "FILE: this is not valid YAML."),
+    ],
+    ids=["open", "twice", "no date", "deep", "bytes", "object", "control"],
 )
-def test_all_invalid_yaml_raises_the_same_error(text: str | bytes) -> None:
-    """No other exception is raised, and no object is created."""
-    with pytest.raises(yaml.YAMLError):
+def test_all_invalid_yaml_raises_the_same_error(text: str | bytes, sentence: str) -> None:
+    """No other exception is raised, and no object is created; where and what the fault is is said in plain words."""
+    with pytest.raises(yaml.YAMLError) as caught:
         read_yaml(text)
+    assert yaml_fault(caught.value, "FILE") == sentence
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from scoring.documents import read_text, read_yaml
+from scoring.documents import read_text, read_yaml, yaml_fault
 from scoring.errors import OrganizerError
 from worker.challenge import secrets
 from worker.challenge.faults import fault_lines
@@ -263,12 +263,8 @@ def read(text: str, path: Path) -> Configuration:
     try:
         document = read_yaml(text)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        # only our own reader raises this class, and not one derived from it
-        problem = error.problem if type(error) is yaml.MarkedYAMLError else "this is not valid YAML"
         raise OrganizerError(
-            f"{path}{place}: {problem}.",
+            yaml_fault(error, path),
             hint="Check indentation, colons and quotes there.",
             code="config.yaml",
         ) from None

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from scoring.documents import read_yaml
+from scoring.documents import read_yaml, yaml_fault
 from worker.challenge.configuration import Configuration
 from worker.organizer.bundle import CONFIG_NAME, PAGES, SCRIPT_FOLDER, published, sources, with_addresses
 from worker.organizer.bundle_parts import stale, stated_phases, unmarked
@@ -47,7 +47,7 @@ def bundle_faults(archive: Path | BytesIO, configuration: Configuration) -> list
     except KeyError:
         return [f"The bundle does not contain {CONFIG_NAME}."]
     except yaml.YAMLError as error:
-        return [f"{CONFIG_NAME} is not valid YAML: {str(error).splitlines()[0]}."]
+        return [yaml_fault(error, CONFIG_NAME)]
     made, phases = sources(configuration, now=datetime.now(UTC), stated=document), stated_phases(document)
     if phases and list(phases) != list(configuration.phases):
         return [

@@ -235,7 +235,7 @@ def test_what_an_organizer_decides_is_no_fault(challenge: Path) -> None:
     [
         ("innocent.txt", None, "innocent.txt contains a file of a hidden task"),
         ("description.html~", "<p>Ours.</p>", "description.html~ is not a file that EvalAI needs"),
-        (bundle.CONFIG_NAME, "a: [", "challenge_config.yaml is not valid"),
+        (bundle.CONFIG_NAME, "a: [", "challenge_config.yaml, line 1, column 5: this is not valid YAML"),
         (bundle.CONFIG_NAME, "- 1", "challenge_config.yaml must have the keys"),
         (bundle.CONFIG_NAME, "a: 1\nb: caf\xe9", "line 2 is not UTF-8; save the file as UTF-8"),
         (

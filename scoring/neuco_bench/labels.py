@@ -20,7 +20,7 @@ from scoring.inputs.faults import ID_NAMES
 from scoring.inputs.lines import MISSING, NUMBER
 from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of, name_some
-from scoring.tasks import TaskType, check_groups, is_package
+from scoring.tasks import TaskType, check_groups, is_package, typed
 from scoring.tasks.packages import TaskPackage, read_package
 
 KINDS = {
@@ -33,8 +33,8 @@ KINDS = {
 }
 LIKE_LABELS = re.compile(rf"[^.].*__({'|'.join(KINDS)})\..+", re.IGNORECASE)
 CLASSES = (
-    "Write two classes as 0 and 1. Of more classes, make one task of two classes for each; only for `score`, you can name the file"
-    " <task>__multiclass.csv instead."
+    "Write two classes as 0 and 1. Of more classes, make one task of two classes for each; or, only for `score`, give the task"
+    f" {typed('multiclass')}."
 )
 SEPARATOR = ";"  # separates the labels of one sample
 
@@ -168,7 +168,7 @@ def read_labels(
     if kind is TaskType.CLASSIFICATION and len(values := set(map(float, texts))) > 2:
         raise OrganizerError(
             f"{path} is of a task of two classes, but has {len(values)} different labels.",
-            hint=f"{CLASSES} If it is a regression, name it <task>__regr.csv.",
+            hint=f"{CLASSES} A regression needs {typed('regr')}.",
             code="standalone.not_classes",
         )
     labels, classes = _encoded(texts, kind, name)
@@ -190,7 +190,7 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
     if kind is TaskType.MULTICLASS and 2 * len(classes) >= len(texts):
         raise OrganizerError(
             f"The labels of the task {task} would be {len(classes)} classes for {count_of(len(texts), 'sample')}.",
-            hint=f"Name the file {task}__regr.csv if it is a regression; else merge the rare classes.",
+            hint=f"A regression needs {typed('regr', task)}; otherwise, merge the rare classes.",
             code="standalone.too_many_classes",
         )
     labels = indicators(sets, classes)

@@ -16,6 +16,7 @@ from scoring.tasks.tasks import (
     make_task,
     task_sources,
     task_version,
+    typed,
 )
 
 __all__ = [
@@ -39,4 +40,5 @@ __all__ = [
     "read_package",
     "task_sources",
     "task_version",
+    "typed",
 ]

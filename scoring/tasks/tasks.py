@@ -47,6 +47,11 @@ class TaskType(StrEnum):
 CHALLENGE_TYPES = (TaskType.REGRESSION, TaskType.CLASSIFICATION)
 
 
+def typed(kind: str, task: str = "<task>") -> str:
+    """Return where a task gets its type, for hints: a label file and a package say it in different places."""
+    return f"the type {kind}, from the file's name {task}__{kind}.csv or in task.yaml"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
     """One hidden task.
@@ -337,8 +342,8 @@ def _binary(labels: NDArray[np.float64], rows: Sequence[LabelRow], source: str) 
         odd = [f"line {row.line}" for row in rows if row.label not in pair]
         raise OrganizerError(
             f"{source} is a classification task with labels other than 0 and 1 (or -1 and 1): {', '.join(odd[:SHOWN])}.",
-            hint="Use two classes 0 and 1, or name the file <task>__regr.csv if it is a regression. Split a task of several classes into"
-            " one two-class task per class.",
+            hint=f"Use two classes 0 and 1. A regression needs {typed('regr')}. Split a task of several classes into one two-class task"
+            " per class.",
             code="tasks.not_binary",
         )
     if len(values) == 1:

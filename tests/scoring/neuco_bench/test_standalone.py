@@ -159,7 +159,7 @@ def test_labels_that_are_names_lead_to_one_place(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "t__cls.csv", ["id", "label"], zip(IDS, names * 10, strict=True))
     ((_, (finding,)),) = [check_task(path)]
     assert f"{path}, line 2 (id {IDS[0]}): the label 'water' is not a finite number." in finding[2]
-    assert "Of more classes, make one task of two classes for each; only for `score`" in finding[2]
+    assert "Of more classes, make one task of two classes for each; or, only for `score`" in finding[2]
     numbers = [names.index(name) for name in names * 10]
     write_csv(path, ["id", "label"], zip(IDS, numbers, strict=True))
     ((_, (finding,)),) = [check_task(path)]
@@ -207,7 +207,9 @@ def test_classes_are_sorted_by_their_numbers_however_long_these_are(tmp_path: Pa
 def test_as_many_classes_as_half_of_the_samples_are_refused(tmp_path: Path) -> None:
     """They are numbers or ids, as in memory."""
     path = write_csv(tmp_path / "t__multiclass.csv", ["id", "label"], [[name, name[-1]] for name in IDS[:20]])
-    with pytest.raises(OrganizerError, match=r"10 classes for 20 samples\. Name the file t__regr\.csv if"):
+    with pytest.raises(
+        OrganizerError, match=r"10 classes for 20 samples\. A regression needs .* t__regr\.csv or"
+    ):
         read_labels(path, "t", "multiclass")
 
 

@@ -66,6 +66,7 @@ def test_a_folder_may_hold_packages_and_label_files(tmp_path: Path) -> None:
         ("identifier: x\nversion: 0\ntype: regr\n", "package.bad_value", "version"),
         ("identifier: x\nversion: 1\n", "package.bad_value", "type"),
         ("identifier: ../x\nversion: 1\ntype: regr\n", "package.bad_value", "identifier"),
+        ("parent: a\nparent: b\n", "package.unreadable", "the key `parent` is already in line"),
     ],
 )
 def test_faults_of_a_package_are_named(tmp_path: Path, text: str, code: str, word: str) -> None:
@@ -82,7 +83,8 @@ def test_faults_of_a_package_are_named(tmp_path: Path, text: str, code: str, wor
     [
         ("REGR", LABELS, False, "s000"),
         ("multiclass", CLASSES, True, "challenges do not score"),
-        ("cls", CLASSES, False, "__multiclass"),
+        ("cls", CLASSES, False, "__multiclass.csv or in task.yaml"),
+        ("cls", LABELS, False, "__regr.csv or in task.yaml"),
     ],
 )
 def test_labels_are_checked_for_a_challenge(

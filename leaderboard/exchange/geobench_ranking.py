@@ -21,6 +21,7 @@ from leaderboard.ranking import next_board
 from leaderboard.rendering import markdown, render
 from leaderboard.rules import PhaseRules
 from leaderboard.snapshot import Entry, PhaseSite, PhaseSnapshot, Site
+from scoring.documents import contents
 from scoring.errors import OrganizerError
 
 Normalizer = Mapping[str, tuple[float, float]]
@@ -49,7 +50,7 @@ def read_normalizer(path: Path) -> Normalizer:
         OrganizerError: If it is not such a file.
     """
     try:
-        return _checked(RANGES.validate_json(path.read_bytes()))
+        return _checked(RANGES.validate_json(contents(path)))
     except (OSError, ValidationError) as error:
         raise OrganizerError(
             f"{path} is not a normalizer file.",

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from scoring.documents import contents
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.inputs.columns import Columns, resolve_any_columns
 from scoring.inputs.embeddings import without_suffix
@@ -146,7 +147,7 @@ def read_excluded(path: Path) -> frozenset[str]:
         OrganizerError: If the file cannot be read.
     """
     try:
-        lines = path.read_text("utf-8-sig").splitlines()
+        lines = contents(path).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise OrganizerError(
             f"The list of excluded ids {path} cannot be read.",

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from scoring.documents import contents
 from scoring.errors import OrganizerError
 from scoring.randomness import phase_key
 
@@ -98,7 +99,7 @@ def _missing(sentence: str, hint: str) -> OrganizerError:
 
 def _content(path: Path, key: str) -> str:
     try:
-        value = path.read_text(encoding="utf-8").strip()
+        value = contents(path).decode().strip()
     except (OSError, UnicodeDecodeError):
         value = ""
     if value:

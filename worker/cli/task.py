@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from scoring.documents import contents
 from scoring.errors import OrganizerError
 from scoring.files import write_files
 from scoring.printable import printable, printable_lines
@@ -87,7 +88,7 @@ def new(
     if folder.exists():
         raise OrganizerError(f"{folder} exists already.", hint="Choose another folder.", code="task.exists")
     read_labels(labels, folder.name, chosen)
-    content, groups = (labels.read_bytes(), "") if blocks is None else _with_blocks(labels, blocks)
+    content, groups = (contents(labels), "") if blocks is None else _with_blocks(labels, blocks)
     text = TEMPLATE.format(identifier=folder.name, type=chosen)
     files = {"labels.csv": content, "task.yaml": text.encode()}
     write_files(folder, files, private=("",))  # the labels are hidden

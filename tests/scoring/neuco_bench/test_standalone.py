@@ -15,7 +15,7 @@ from scoring.neuco_bench.configuration import parse_settings, read_settings
 from scoring.neuco_bench.expectations import check_task
 from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.material import read_material
-from scoring.neuco_bench.reading import read_embeddings
+from scoring.neuco_bench.reading import read_embeddings, read_excluded
 from scoring.neuco_bench.results import make_run_folder
 from scoring.neuco_bench.run import score_run
 from scoring.probes import PROBES
@@ -356,3 +356,13 @@ def test_leaving_out_a_task_changes_only_later_ones() -> None:
         scores.append({task.data.name: [fold.score for fold in task.folds] for task in report.tasks})
     assert scores[1][names[0]] == scores[0][names[0]]
     assert scores[1][names[2]] != scores[0][names[2]]
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_list_of_excluded_ids_must_be_a_text_file(tmp_path: Path, content: bytes | None) -> None:
+    """A device, which never ends, and other encodings are refused."""
+    place = Path("/dev/zero") if content is None else tmp_path / "ids.txt"
+    if content is not None:
+        place.write_bytes(content)
+    with pytest.raises(OrganizerError, match="cannot be read"):
+        read_excluded(place)

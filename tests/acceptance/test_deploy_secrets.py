@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -123,3 +126,35 @@ def test_adoption_turns_secrets_into_credentials(tmp_path: Path, monkeypatch: py
         "# the challenge's number, which is part of its address at EvalAI"
         in (folder / "challenge.yaml").read_text()
     )
+
+
+@pytest.mark.processes
+def test_an_adoption_with_a_file_to_copy_by_hand_is_otherwise_complete(tmp_path: Path) -> None:
+    """The service could otherwise read and write nothing, and the command refuses to run again."""
+    command, program = tmp_path / "usr/local/bin/neuco-challenge", tmp_path / "opt/neuco-worker/bin/python"
+    for path, text in (
+        (command, (ROOT / "deploy" / "neuco-challenge").read_text()),
+        (program, f'#!/bin/sh\nexec {sys.executable} "$@"\n'),
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    (tmp_path / "my").mkdir()
+    for name, text in (
+        ("challenge.yaml", EXAMPLE.read_text()),
+        ("challenge.secret", "x"),
+        ("signing.key", "y"),
+    ):
+        (tmp_path / "my" / name).write_text(text)
+    state = tmp_path / "var/lib/neuco-worker/earth"
+    state.mkdir(parents=True, mode=0o755)
+    done = subprocess.run(
+        [command, "earth", "adopt", "my"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "was not copied" in done.stderr) == (2, True), done
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700

@@ -185,7 +185,9 @@ def read_backup(archive: Path, directory: Path) -> Path:
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise OrganizerError(
-            f"{directory} is not empty.", hint="Name a new folder.", code="restore.not_empty"
+            f"{directory} is not an empty folder.",
+            hint="Name the archive first, and then a new folder.",
+            code="restore.not_empty",
         )
     try:
         with zipfile.ZipFile(archive) as source:

@@ -59,7 +59,8 @@ AFTER_THE_CLOSE = ShownValue(value=None, counts=False)
 
 def climbs(facts: SubmissionFacts) -> bool:
     """Return whether a submission is on a ladder by its facts: it is a participant's and was not taken off by the organizers."""
-    return not facts.own and facts.removed is None
+    made_private = facts.public_at_first and not facts.public
+    return not facts.own and facts.removed is None and not made_private
 
 
 def ladders(entries: Iterable[LadderEntry], rules: PhaseRules) -> dict[int, ShownValue]:

@@ -84,7 +84,7 @@ class PhaseReplay:
         self._qualifying: dict[str, EventHistory[QualifyingEvent]] = {}
         self._entry_of: dict[int, str] = {}
         self._places: dict[str, int] = {}
-        self._ladders: dict[tuple[int | None, bool], list[str]] = {}
+        self._scored: dict[int | None, list[str]] = {}
         self._entries: dict[str, tuple[tuple[object, ...], Entry | None]] = {}
         self._q_means: dict[tuple[int, float], float] = {}
 
@@ -116,9 +116,8 @@ class PhaseReplay:
                     self.answered_at.setdefault(event.entry, event.at)
             case ScoreEvent():
                 if event.entry not in self.scores:
-                    team = event.team_key, bool(event.public_at_first)
                     self._places[event.entry] = len(self.scores)
-                    self._ladders.setdefault(team, []).append(event.entry)
+                    self._scored.setdefault(event.team_key, []).append(event.entry)
                 self.scores.setdefault(event.entry, EventHistory()).events.append(event)
             case QualifyingEvent():
                 self.private.add(event.entry)
@@ -186,11 +185,11 @@ class PhaseReplay:
         return self._entry_of.get(submission)
 
     def place(self, entry: str | None) -> tuple[int, int]:
-        """Return the place of an entry on its ladder, by the first entry of equal content, and its own among all scores."""
+        """Return the place of an entry among its team's, by the first one of equal content, and its own among all scores."""
         if entry is None or entry not in self.scores:
             return LAST_PLACE, LAST_PLACE
         newest = self.scores[entry].events[-1]
-        same_team = self._ladders.get((newest.team_key, bool(newest.public_at_first)), ())
+        same_team = self._scored.get(newest.team_key, ())
         same = [name for name in same_team if self.scores[name].events[-1].content == newest.content]
         return min(self._places[name] for name in [*same, entry]), self._places[entry]
 
@@ -288,14 +287,13 @@ class PhaseReplay:
             ):
                 continue
             score = self._score(name, decided, moment)
-            yield self._ladder_entry(
-                score or first, None if score is None else self._q_mean(score, decided.epsilon)
-            )
+            q_mean = None if score is None else self._q_mean(score, decided.epsilon)
+            yield self._ladder_entry(facts, score or first, q_mean)
 
-    def _ladder_entry(self, score: ScoreEvent, q_mean: float | None) -> LadderEntry:
+    def _ladder_entry(self, facts: SubmissionEvent, score: ScoreEvent, q_mean: float | None) -> LadderEntry:
         return LadderEntry(
             submission=score.submission,
-            team=(score.team_key or 0, bool(score.public_at_first)),
+            team=(score.team_key or 0, bool(facts.public)),
             content=score.content,
             place=self._places.get(score.entry, LAST_PLACE),
             q_mean=q_mean,
@@ -347,9 +345,11 @@ class PhaseReplay:
         if not climbs(facts):  # taken off by the organizers: its answer stays as it was
             before = self._before(score, moment)
             return plain if before is None else ShownValue(value=before.q_mean, counts=before.counts)
-        team = score.team_key, bool(score.public_at_first)
-        same_team = (name for name in self._ladders.get(team, ()) if name != score.entry)
-        on_ladder = [*self._ladder_entries(same_team, decided, moment), self._ladder_entry(score, q_mean)]
+        same_team = (name for name in self._scored.get(score.team_key, ()) if name != score.entry)
+        on_ladder = [
+            *self._ladder_entries(same_team, decided, moment),
+            self._ladder_entry(facts, score, q_mean),
+        ]
         return ladders(on_ladder, rules)[score.submission]
 
     def _before(self, score: ScoreEvent, moment: datetime) -> ScoreEvent | None:

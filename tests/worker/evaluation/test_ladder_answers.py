@@ -100,3 +100,43 @@ def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: Ste
     worker.drive()
     assert answer(harness, near)[1]  # the board is closed, and so are its answers
     assert [row["submission"] for row in harness.boards()] == [near]
+
+
+def follow(harness: Harness, worker: StepWorker, pk: int, *, public: bool) -> None:
+    """Take over that a team made a submission public or private."""
+    harness.evalai.edit(pk, is_public=public)
+    worker.advance(700)
+    harness.decide("challenge", "follow", str(pk), "--reason", "a wish", "--yes")
+    worker.drive()
+
+
+def test_a_submission_that_was_made_private_is_on_no_ladder(harness: Harness, worker: StepWorker) -> None:
+    """As one that was disqualified: the next best of its team counts, and nothing is contradicted."""
+    pks = []
+    for content in (GOOD, NEAR):
+        pks.append(harness.submit("A", content))
+        worker.drive()
+    good, near = pks
+    assert not answer(harness, near)[1]
+    follow(harness, worker, good, public=False)
+    assert answer(harness, near)[1]
+    assert [row["submission"] for row in harness.boards()] == [near]
+    harness.decide("board", "close", "--phase", "dev", "--now", "--yes")
+    harness.decide("challenge", "reveal", "--yes")
+    assert harness.contradictions() == []
+
+
+def test_a_submission_that_was_made_public_changes_its_ladder(harness: Harness, worker: StepWorker) -> None:
+    """It leaves the private ones of its team, which nobody can check, and keeps its place in time among the public ones."""
+    pks = []
+    for content, public in ((GOOD, False), (NEAR, False), (BAD, True)):
+        pks.append(harness.submit("A", content, is_public=public))
+        worker.drive()
+    _, near, bad = pks
+    assert [answer(harness, pk)[1] for pk in (near, bad)] == [False, True]
+    follow(harness, worker, near, public=True)
+    assert [answer(harness, pk)[1] for pk in (near, bad)] == [True, False]
+    assert [row["submission"] for row in harness.boards()] == [near]
+    harness.decide("board", "close", "--phase", "dev", "--now", "--yes")
+    harness.decide("challenge", "reveal", "--yes")
+    assert harness.contradictions() == []

@@ -47,6 +47,10 @@ def read_yaml(text: str | bytes) -> Any:
             return node
 
         def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+            if "\0" in node.value:  # no text of ours may have it, and no path can
+                raise yaml.MarkedYAMLError(
+                    problem="a text has the character NUL", problem_mark=node.start_mark
+                )
             try:
                 return super().construct_object(node, deep)
             except ValueError as error:  # a date such as 2026-99-99

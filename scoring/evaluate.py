@@ -69,7 +69,7 @@ def score_embeddings(
     return Scorecard(
         tasks=tuple(scores),
         q_mean=mean_quality([score.q for score in scores]),
-        versions=versions(engine.name),
+        versions={"engine": engine.name, **versions(*engine.libraries)},
         machine=machine(),
         seconds=time.perf_counter() - started,
         peak_memory_bytes=peak_memory_bytes(),

@@ -14,17 +14,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_LIBRARIES = {
-    "local": ("neuco-worker", "numpy", "numba", "llvmlite"),
-    "torch": ("neuco-worker", "numpy", "torch"),
-    "ray": ("neuco-worker", "numpy", "numba", "llvmlite", "ray"),
-}
+ALWAYS = ("neuco-worker", "numpy", "numba", "llvmlite")
+"""What every score is computed with; an engine or a probe names further libraries."""
 
 
-def versions(engine: str) -> dict[str, str]:
-    """Return the versions of Python and of the libraries that an engine computes with."""
-    by_library = {"engine": engine, "python": platform.python_version()}
-    for library in _LIBRARIES.get(engine, _LIBRARIES["torch"]):
+def versions(*libraries: str) -> dict[str, str]:
+    """Return the versions of Python and of the libraries that scores are computed with."""
+    by_library = {"python": platform.python_version()}
+    for library in (*ALWAYS, *libraries):
         try:
             by_library[library] = version(library)
         except PackageNotFoundError:  # a checkout that is not installed

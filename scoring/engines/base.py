@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 from typing import Protocol as Interface
 
 import numpy as np
@@ -54,7 +55,13 @@ def ignore(probes: int) -> None:
 
 
 class Engine(Interface):
-    """The interface of all engines."""
+    """The interface of all engines.
+
+    Attributes:
+        libraries: What it computes with, besides :data:`scoring.scorecard.ALWAYS`.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ()
 
     @property
     def name(self) -> str:

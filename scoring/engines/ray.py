@@ -83,6 +83,7 @@ class RayEngine(Engine):
     """
 
     name = "ray"
+    libraries = ("ray",)
 
     def __init__(self, *, address: str = "auto") -> None:
         if not ray.is_initialized():

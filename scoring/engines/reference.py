@@ -16,6 +16,7 @@ class ReferenceEngine(Engine):
     """Score units with the loop that defines a score; to check the others, because it takes 100 to 700 times as long."""
 
     name = "reference"
+    libraries = ("torch",)
 
     def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
         """See :meth:`scoring.engines.base.Engine.score`."""

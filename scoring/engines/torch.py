@@ -37,6 +37,7 @@ class TorchEngine(Engine):
     """
 
     name = "torch"
+    libraries = ("torch",)
 
     def __init__(self, *, device: Literal["cpu", "cuda"], chunk: int, threads: int) -> None:
         if device == "cuda" and not torch.cuda.is_available():

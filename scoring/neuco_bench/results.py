@@ -85,8 +85,6 @@ def read_results(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]
 
 def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> dict[str, Any]:
     """Return a run's summary: NeuCo-Bench's six keys first, then ours, the last three only with task packages; numbers may be NaN."""
-    from scoring.scorecard import machine, versions
-
     scores = {task.data.name: task.quality.mean for task in report.tasks}
     summary: dict[str, Any] = {
         "experiment": experiment,
@@ -100,8 +98,8 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
         "embedding_dim": report.embedding_dim,
         "warnings": list(report.warnings),
         "seconds": sum(task.seconds for task in report.tasks),
-        "versions": versions("local" if settings.probe_type == "linear" else "torch"),
-        "machine": machine(),
+        "versions": dict(report.versions),
+        "machine": dict(report.machine),
     }
     if report.packages:
         ceilings = {package.identifier: package.ceiling for package in report.packages}

@@ -25,7 +25,7 @@ WITHOUT_EFFECT = {"raw", "warnings", "update_leaderboard"}  # on the files of a 
 def inputs_digest(material: Material, settings: StandaloneSettings, seed: int) -> str:
     """Hash what decides the files of a run: this program's version, configuration, seed, embeddings, labels, and what was said of them."""
     facts = (
-        versions("local")["neuco-worker"],
+        versions()["neuco-worker"],
         seed,
         settings.model_dump(exclude=WITHOUT_EFFECT),
         material.embeddings.ids,

@@ -23,6 +23,7 @@ from scoring.printable import count_of, name_some
 from scoring.probes.measures import measures
 from scoring.probes.probe import TEST_SIZE, FoldResult, ProbeInput, make_probe
 from scoring.randomness import group_numbers, test_parts
+from scoring.scorecard import machine, versions
 from scoring.tasks import MINIMUM_ROWS, TaskType, check_sizes
 from scoring.tasks.packages import TaskPackage
 from scoring.training_length import TrainingLength, training_length
@@ -77,6 +78,8 @@ class RunReport:
         overall_score: Mean of the tasks' mean scores, NaN unless every task has one.
         seed: Seed of splits and training.
         embedding_dim: Dimension N of the trained embeddings.
+        versions: Those of Python and of the libraries that it was computed with.
+        machine: The machine that it was computed on.
         warnings: What a challenge would have refused, and what went wrong.
         packages: The task packages, with ceilings and groups.
         scale: Mean and standard deviation of the standardization.
@@ -88,6 +91,8 @@ class RunReport:
     overall_score: float
     seed: int
     embedding_dim: int
+    versions: Mapping[str, str]
+    machine: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     packages: tuple[TaskPackage, ...] = ()
     scale: Moments = NEUTRAL
@@ -147,6 +152,8 @@ def score_run(
         overall_score=mean_quality([report.quality.mean for report in reports]),
         seed=seed,
         embedding_dim=matrix.shape[1],
+        versions=versions(*probe.computed_with(task.kind for task in tasks)),
+        machine=machine(),
         warnings=tuple(warnings),
         packages=material.packages,
         scale=scale,

@@ -68,6 +68,7 @@ class LinearProbe(Probe):
 
     parameters: ClassVar[type[BaseModel]] = TrainingParameters
     has_epochs = True
+    libraries_for_columns = ("torch",)
     hidden: tuple[int, ...] = ()
 
     def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:
@@ -139,6 +140,7 @@ class MlpProbe(LinearProbe):
     """A network with hidden layers and ReLU, trained like the linear probe."""
 
     parameters = NetworkParameters
+    libraries = ("torch",)
 
     def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:
         super().__init__(params, seed=seed, threads=threads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
@@ -112,6 +112,8 @@ class Probe(ABC):
         has_epochs: Whether it is trained in epochs, and so has losses.
         hidden: Widths of the layers between embedding and output; None if a prediction does not come from layers.
         shares_folds: Whether a fold of all tasks with the same samples is fitted at once.
+        libraries: What it computes with, besides what every score needs.
+        libraries_for_columns: What it needs besides for tasks of several classes or labels.
         stop: One byte that is 1 once results no longer matter.
     """
 
@@ -119,6 +121,8 @@ class Probe(ABC):
     has_epochs: ClassVar[bool] = False
     hidden: tuple[int, ...] | None = None
     shares_folds: ClassVar[bool] = False
+    libraries: ClassVar[tuple[str, ...]] = ()
+    libraries_for_columns: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:
         given = {key: value for key, value in params.items() if value is not None}
@@ -142,6 +146,11 @@ class Probe(ABC):
     @abstractmethod
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
         """Return the values that the probes were trained with, for the report."""
+
+    def computed_with(self, kinds: Iterable[TaskType]) -> list[str]:
+        """Return the libraries that it computes with on tasks of these types, besides :data:`scoring.scorecard.ALWAYS`."""
+        has_columns = any(kind.has_columns for kind in kinds)
+        return sorted({*self.libraries, *(self.libraries_for_columns if has_columns else ())})
 
     def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """Fit all samples, and return weight and bias of each layer; of probes without layers, nothing."""

@@ -68,6 +68,7 @@ class SvmProbe(Probe):
     """scikit-learn's SVR and SVC with a polynomial kernel; they have no losses."""
 
     parameters = SvmParameters
+    libraries = ("scikit-learn",)
 
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
         """Return the setting with the highest mean score over the folds."""

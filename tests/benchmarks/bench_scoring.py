@@ -41,7 +41,7 @@ def main() -> None:
     from scoring.engines.registry import warm
     from scoring.scorecard import machine, versions
 
-    say(f"{machine()} {versions('local')}, load {os.getloadavg()[0]:.1f}")
+    say(f"{machine()} {versions()}, load {os.getloadavg()[0]:.1f}")
     warm()
     seconds: dict[str, list[float]] = {name: [] for name in (*JOBS, "loop")}
     with tempfile.TemporaryDirectory() as temporary:

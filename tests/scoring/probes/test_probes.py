@@ -33,6 +33,7 @@ from scoring.probes import ProbeName
 from scoring.probes.measures import confusion, measures, score
 from scoring.probes.network import fold_seed
 from scoring.probes.probe import ProbeInput, make_probe, probe_class
+from scoring.scorecard import ALWAYS
 from scoring.tasks import TaskType
 
 KINDS = tuple(TaskType)
@@ -277,3 +278,15 @@ def test_metrics_agree_with_scikit_learn(size: int, seed: int, coarse: bool) -> 
             "mae": mean_absolute_error(numbers, outputs),
         }
     )
+
+
+@pytest.mark.filterwarnings("ignore:.* too few steps")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", QUICK)
+def test_a_result_names_the_libraries_that_it_was_computed_with(name: ProbeName, kind: TaskType) -> None:
+    """So it can be cited: those of every score, and what the probe needs besides for this type of task."""
+    data = make_input(kind)
+    needs = {"mlp": ["torch"], "svm": ["scikit-learn"], "linear": ["torch"] * kind.has_columns}.get(name, [])
+    labels = {f"t__{kind.value}": data.columns if kind is TaskType.MULTILABEL else data.targets}
+    result = scoring.score(data.rows, labels, name, folds=2, progress=False, **QUICK[name])
+    assert [*result.to_dict()["versions"]] == ["python", *ALWAYS, *needs]

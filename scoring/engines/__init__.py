@@ -5,12 +5,13 @@
 
 from scoring.engines.base import TOLERANCE, Engine, Unit, ignore
 from scoring.engines.local import LocalEngine, available_cores, train_in_order
-from scoring.engines.registry import CHUNK, make_engine
+from scoring.engines.registry import CHUNK, EngineName, make_engine
 
 __all__ = [
     "CHUNK",
     "TOLERANCE",
     "Engine",
+    "EngineName",
     "LocalEngine",
     "Unit",
     "available_cores",

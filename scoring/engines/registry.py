@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from scoring.errors import OrganizerError, needs_extra
 from scoring.kernel import moments
 from scoring.protocol import Recipe
 
-NAMES = ("local", "torch", "ray", "reference")
+EngineName = Literal["local", "ray", "torch", "reference"]
 CHUNK = 20  # folds that PyTorch trains together unless the configuration says otherwise
 
 
@@ -61,7 +61,7 @@ def make_engine(
         return RayEngine(address=ray_address)
     raise OrganizerError(
         f"There is no scoring engine {name!r}.",
-        hint=f"Set scoring.engine to one of: {', '.join(NAMES)}.",
+        hint=f"Set scoring.engine to one of: {', '.join(get_args(EngineName))}.",
         code="engine.unknown",
     )
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 
-from scoring.engines import Engine, make_engine
+from scoring.engines import Engine, EngineName, make_engine
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
@@ -146,3 +147,9 @@ def test_a_phase_without_tasks_and_an_unknown_engine_are_refused() -> None:
     with pytest.raises(OrganizerError) as refusal:
         make_engine("abacus")
     assert "local" in refusal.value.hint
+
+
+@pytest.mark.parametrize("name", sorted({*get_args(EngineName)} - {"ray"}))
+def test_every_engine_that_the_configuration_accepts_can_be_made(name: str) -> None:
+    """Under the name by which a scorecard shows it; an engine of a cluster has tests of its own."""
+    assert make_engine(name).name == name

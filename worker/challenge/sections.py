@@ -19,7 +19,7 @@ from pydantic import (
 
 from leaderboard import PhaseRules
 from scoring.documents import is_loopback
-from scoring.engines import CHUNK
+from scoring.engines import CHUNK, EngineName
 from scoring.protocol import LEAST_RATE, MOST_NUMBERS, MOST_RATE, MOST_REPEATS, Recipe
 
 CODENAME = "<codename>"
@@ -210,7 +210,7 @@ class ScoringSection(Section):
     Only with the defaults can scores be compared with those of 2025.
     """
 
-    engine: Literal["local", "ray", "torch", "reference"] = Field(
+    engine: EngineName = Field(
         "local",
         description="What trains the probes: a compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch (`torch`),"
         " which can use a GPU, or the plain loop (`reference`) that defines a score and takes 100 to 700 times as long.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,6 +13,7 @@ import pytest
 from tests.waiting import LIMIT_S
 from worker.challenge.timetable import Job, Timetable
 from worker.daemon.schedule import Every, Schedule
+from worker.daemon.worker import JOBS
 
 A, B = Job("a", lambda _: 0), Job("b", lambda _: 0)
 NOW = datetime(2027, 1, 1, 12, tzinfo=UTC)
@@ -83,3 +85,12 @@ def test_a_clock_that_jumps_makes_each_job_due_once(
 def test_missed_runs_are_not_made_up_for(days: int) -> None:
     """APScheduler lists every run until the present before it combines them, so the run after a missed one is in the future."""
     assert Every(SECOND).get_next_fire_time(NOW - days * DAY, NOW) == NOW + SECOND
+
+
+def test_every_regular_job_is_in_the_list() -> None:
+    """One that is missing in worker/daemon/worker.py:JOBS would never be due."""
+    modules = [vars(module) for name, module in sys.modules.items() if name.startswith("worker.")]
+    defined = {value for names in modules for value in names.values() if isinstance(value, Job)}
+    forgotten = sorted(job.name for job in defined.difference(JOBS))
+    assert not forgotten, f"Add these jobs to worker/daemon/worker.py:JOBS: {', '.join(forgotten)}."
+    assert defined.issuperset(JOBS)

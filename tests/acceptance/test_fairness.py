@@ -247,6 +247,7 @@ def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) ->
         sum("counts on the final board at rank" in verdict["sentence"] for verdict in document["verdicts"])
         == 2
     )
+    (tmp_path / "empty").mkdir()
     for place, text in (
         ("no", '{"receipt": 1}'),
         ("list", "[]"),
@@ -260,6 +261,7 @@ def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) ->
         ("--receipt", tmp_path / "list.stdout", "does not contain a receipt"),
         ("--receipt", tmp_path / "huge.stdout", "does not contain a receipt"),
         ("--against", tmp_path / "gone", "does not appear to be a git repository"),
+        ("--against", tmp_path / "empty", "is not a challenge's leaderboard repository"),
     ):
         done = verify(fair, fair.public, option, str(place))
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr

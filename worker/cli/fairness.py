@@ -166,7 +166,9 @@ def verify(
     from worker.verify.recompute import published_verdicts
 
     receipts = [(path, *_receipt(path)) for path in receipt or ()]
-    signers = {key} if key else {found for _, document, _ in receipts if (found := key_in(document))}
+    signers = (
+        {key} if key is not None else {found for _, document, _ in receipts if (found := key_in(document))}
+    )
     name = signers.pop() if len(signers) == 1 else None
     with opened_repository(repository, partial(only_key, name=name)) as as_pushed:
         _check_is_leaderboard(as_pushed, repository)
@@ -177,6 +179,7 @@ def verify(
             results += published_verdicts(public, engine=engine, recompute=recompute, progress=progress)
         if against is not None:
             with opened_repository(against, lambda _: public.key) as older:
+                _check_is_leaderboard(older, against)
                 results += older_verdicts(public, older)
         results += _brought(public, receipts, submission or (), engine)
         report = make_report(public, results)

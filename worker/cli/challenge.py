@@ -69,7 +69,7 @@ def apply(
     with open_session(config) as session:
         changes = [
             applying.read_change(session, name)
-            for name in ([phase] if phase else session.configuration.phases)
+            for name in (session.configuration.phases if phase is None else [phase])
         ]
         for change in changes:
             if not change.due:

@@ -182,7 +182,9 @@ def _chosen(names: list[str], phase: str | None) -> str:
         return names[0]
     if phase in names:
         return str(phase)
-    sentence = f"The challenge has no phase {phase}." if phase else "The challenge has several phases."
+    sentence = (
+        "The challenge has several phases." if phase is None else f"The challenge has no phase {phase}."
+    )
     raise _not_published(sentence, f"Add --phase with one of: {', '.join(names)}.", code="validate.phase")
 
 

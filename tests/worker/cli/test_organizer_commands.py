@@ -102,6 +102,8 @@ def test_a_decision_needs_a_yes_and_a_reason(
     harness.configure({"phases": {"dev": {"decimals": 2}}})
     with worker.store.read() as tx:
         before = len(list(tx.events())), len(tx.commitments())
+    unset = ("challenge", "apply", "--phase", "", "--yes", "--reason", "a variable that is not set")
+    assert "There is no phase ''" in printed(harness, capsys, *unset, status=2)
     for words, consequence in (
         (("challenge", "apply"), "the next board uses the new decimals"),
         (("challenge", "disqualify", str(pk)), f"Submission {pk} (A, phase dev) no longer counts"),

@@ -108,6 +108,12 @@ class MissingFile(OrganizerError, FileNotFoundError):
     """Python code named a file that does not exist."""
 
 
+class MissingLibrary(OrganizerError, ModuleNotFoundError):
+    """An optional library is not installed."""
+
+    usual_code = "library.missing"
+
+
 @contextmanager
 def python_errors() -> Iterator[None]:
     """Turn errors of participants and organizers into errors that are a ``ValueError`` too, for callers in Python.
@@ -118,7 +124,7 @@ def python_errors() -> Iterator[None]:
     try:
         yield
     except (ParticipantError, OrganizerError) as error:
-        if isinstance(error, (ValueError, TypeError, OSError)) or error.code == "library.missing":
+        if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
             raise
         raise WrongValue(error.sentence, hint=error.hint, code=error.code) from None
 
@@ -128,13 +134,14 @@ def needs_extra(extra: str, user: str) -> Iterator[None]:
     """Import optional libraries inside this context; ``user``, the subject of the message, is what needs them.
 
     Raises:
-        OrganizerError: ``library.missing``, with the command that installs the extra.
+        MissingLibrary: With the command that installs the extra.
     """
     try:
         yield
+    except MissingLibrary:
+        raise  # from an import within
     except ModuleNotFoundError as missing:
-        raise OrganizerError(
+        raise MissingLibrary(
             f"{user} needs {missing.name}, which is not installed.",
             hint=f'Install it: pip install "neuco-worker[{extra}]".',
-            code="library.missing",
         ) from missing

@@ -104,6 +104,7 @@ def score(
         ValueError: If embeddings, labels or arguments cannot be used; the message says what was seen, and what helps.
         TypeError: If they are of a type that cannot be used.
         FileNotFoundError: If a file is missing.
+        ModuleNotFoundError: If the probe needs a library that is not installed.
     """
     with python_errors():
         options = {

@@ -60,6 +60,7 @@ def new(
             help="Make groups of neighbouring samples: blocks of so many km, from the label file's columns latitude and longitude.",
             metavar="KM",
             min=0.001,
+            max=10_000,
         ),
     ] = None,
 ) -> None:
@@ -101,7 +102,7 @@ def _with_blocks(labels: Path, km: float) -> tuple[bytes, str]:
     """Return a label file with a column of groups instead of coordinates, and how many groups there are, in words."""
     import pandas as pd
 
-    from scoring.tasks import blocks
+    from scoring.tasks import blocks, check_sizes
 
     table = pd.read_csv(labels, dtype=str, keep_default_na=False).rename(columns=str.strip)
     places = [name for names in COORDINATES for name in names if name in table]
@@ -111,14 +112,22 @@ def _with_blocks(labels: Path, km: float) -> tuple[bytes, str]:
             hint="Write both for each sample, in degrees, as decimal numbers.",
             code="task.coordinates",
         )
-    degrees = table[places].apply(pd.to_numeric, errors="coerce")
-    if degrees.isna().any(axis=None):
+    if "group" in table:
         raise OrganizerError(
-            f"{labels} has a latitude or longitude that is not a number, first on line {int(degrees.isna().any(axis=1).argmax()) + 2}.",
-            hint="Write degrees as decimal numbers with a point.",
+            f"{labels} has a column group already.",
+            hint="Remove it, or leave out --blocks.",
             code="task.coordinates",
         )
-    groups = blocks(degrees[places[0]], degrees[places[1]], km)
+    north, east = (pd.to_numeric(table[place], errors="coerce") for place in places)
+    odd = ~(north.between(-90, 90) & east.between(-180, 360))
+    if odd.any():
+        raise OrganizerError(
+            f"{labels} has a latitude or longitude that is not a number of degrees, first on line {int(odd.argmax()) + 2}.",
+            hint="Write decimal numbers with a point: the latitude from -90 to 90, the longitude from -180 to 180 or from 0 to 360.",
+            code="task.coordinates",
+        )
+    groups = blocks(north, east, km)
+    check_sizes(groups, str(labels))
     table = table.drop(columns=places).assign(group=groups)
     content = table.to_csv(index=False, lineterminator="\n").encode()
     return content, f" with {len(set(groups)):,} groups of {len(table):,} samples"

@@ -44,7 +44,7 @@ def test_a_grid_becomes_blocks_and_both_notations_of_longitude_agree() -> None:
 
 
 def test_a_task_is_made_with_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The package has the groups and no coordinates; a place that is missing is named by its line."""
+    """The package has the groups and no coordinates; a place that is missing or none on Earth is named by its line."""
     rows = [f"p{row},{row % 7},{40 + row / 10},{row / 10}" for row in range(60)]
     source = tmp_path / "canopy__regr.csv"
     source.write_text("\n".join(["id,label,lat,lon", *rows]))
@@ -55,6 +55,14 @@ def test_a_task_is_made_with_blocks(tmp_path: Path, capsys: pytest.CaptureFixtur
     [task] = load_tasks(tmp_path / "tasks", [f"p{row}" for row in range(60)])
     assert 5 <= len(set(task.groups)) < 30
     assert (tmp_path / "tasks" / "canopy" / "labels.csv").read_text().startswith("id,label,group\n")
-    source.write_text("\n".join(["id,label,lat,lon", *rows[:3], "p3,1,,5"]))
-    assert guarded([*command[:2], str(tmp_path / "tasks" / "other"), *command[3:]]) == 2
-    assert "not a number, first on line 5" in capsys.readouterr().err
+    command[2] = str(tmp_path / "tasks" / "other")
+    for place in (",5", "inf,5", "5200000.5,400000", "40,-181", "40,361"):
+        source.write_text("\n".join(["id,label,lat,lon", *rows[:3], f"p3,1,{place}"]))
+        assert guarded(command) == 2
+        assert "not a number of degrees, first on line 5" in capsys.readouterr().err
+    source.write_text("\n".join(["id,label,lat,lon", *(f"p{row},{row % 7},40,7" for row in range(60))]))
+    assert guarded(command) == 2
+    assert "has 1 group, but at least" in capsys.readouterr().err
+    source.write_text("\n".join(["id,label,lat,lon,group", *(f"{row},a" for row in rows)]))
+    assert guarded(command) == 2
+    assert "a column group already" in capsys.readouterr().err

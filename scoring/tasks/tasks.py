@@ -257,7 +257,7 @@ def _name_and_type(path: Path) -> tuple[str, TaskType]:
     if not separator or not NAME.match(name):
         raise OrganizerError(
             f"{path} is not named after a task and its type.",
-            hint="Name it <task>__regr.csv or <task>__cls.csv. The task's name may contain letters, digits, '_', '-' and '.'.",
+            hint="Name it <task>__regr.csv or <task>__cls.csv. The task's name may contain letters a to z, digits, '_', '-' and '.'.",
             code="tasks.bad_name",
         )
     return name, _type(kind, path)

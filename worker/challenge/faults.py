@@ -84,7 +84,7 @@ def _sentence(fault: Mapping[str, Any], path: tuple[str, ...], model: type[BaseM
     """Return what is wrong with the value at a path of keys."""
     kind = fault["type"]
     if fault["loc"][-1:] == (OF_KEY,):
-        return "is not a codename, which has only letters, digits, '_', '-' and '.', and is in quotes if it looks like a number"
+        return "is not a codename, which has only letters a to z, digits, '_', '-' and '.', and is in quotes if it looks like a number"
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":

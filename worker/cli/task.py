@@ -83,7 +83,7 @@ def new(
     if not NAME.match(folder.name):
         raise OrganizerError(
             f"A task cannot be named {folder.name!r}.",
-            hint="Use letters, digits, '_', '-' and '.' for the folder.",
+            hint="Use letters a to z, digits, '_', '-' and '.' for the folder.",
             code="task.bad_name",
         )
     if folder.exists():

@@ -77,7 +77,7 @@ def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
     if wrong:
         raise OrganizerError(
             f"{wrong[0]!r} cannot be a phase's codename.",
-            hint="Use letters, digits, '_', '-' and '.', beginning with a letter or digit.",
+            hint="Use letters a to z, digits, '_', '-' and '.', beginning with a letter or digit.",
             code="init.phases",
         )
     if len({name.casefold() for name in phases}) < len(phases):

@@ -157,6 +157,7 @@ def test_any_plan_becomes_its_configuration(title: str, phases: dict[str, int], 
         ("--folds=1 --folds=2 --folds=3", "The numbers of folds (3) do not match the phases (2)."),
         ("--phase=dev --phase=Dev", "codenames that differ only in case"),
         ("--phase=a/b", "'a/b' cannot be a phase's codename"),
+        ("--phase=übung", "Use letters a to z, digits,"),
         ("--repository=hmm", "'hmm' is not the address of a git repository"),
     ],
 )

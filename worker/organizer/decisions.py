@@ -42,6 +42,8 @@ def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = 
     """
     with session.store.write() as tx:
         row = _submission(tx, pk)
+        if (row.excluded is None) is undo:
+            return _is_complete(tx, row)  # another command was quicker
         with decided(session, tx, reason):
             tx.note(pk, excluded=None if undo else reason)
         changes.tell(tx, pk, now=session.clock())
@@ -99,9 +101,10 @@ def disqualify_team(session: OrganizerSession, number: int, reason: str, *, undo
     """
     with session.store.write() as tx:
         rows = _sent_by(tx, number)
-        register(tx, session.clock())  # earlier changes come before the decision
-        register_team(tx, number, disqualified=not undo, reason=reason, now=session.clock())
-        tx.request_publish()
+        if (number in disqualified_teams(tx)) is undo:
+            register(tx, session.clock())  # earlier changes come before the decision
+            register_team(tx, number, disqualified=not undo, reason=reason, now=session.clock())
+            tx.request_publish()
         return all(_is_complete(tx, row) for row in rows)
 
 

@@ -13,6 +13,8 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
+from worker.organizer import decisions
+from worker.organizer.session import open_session
 from worker.sandbox import Fault, FaultPlan
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
@@ -126,6 +128,23 @@ def test_a_decision_needs_a_yes_and_a_reason(
     assert "The board of dev is closed; the worker publishes it" in shown(*command, answers="y\nthe end\n")
     with worker.store.read() as tx:
         assert [*tx.events()][-1].fields["reason"] == "the end"
+
+
+def test_of_two_equal_decisions_at_once_one_is_made(harness: Harness, worker: StepWorker) -> None:
+    """Two terminals have both asked when the first one decides."""
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    team = worker.row(pk).team_key or 0
+    with open_session(harness.path) as session:
+        for undo in (False, True):
+            for reason in ("one", "two"):
+                decisions.disqualify(session, pk, reason, undo=undo)
+                decisions.disqualify_team(session, team, reason, undo=undo)
+    with worker.store.read() as tx:
+        made = [
+            event.fields["reason"] for event in tx.events() if event.fields.get("reason") in ("one", "two")
+        ]
+    assert made == ["one"] * 4
 
 
 def test_a_clock_that_was_set_back_makes_no_time_negative(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from scoring.errors import OrganizerError, ParticipantError
+from scoring.errors import OrganizerError
 from scoring.randomness import phase_key
 from tests.acceptance.fair_challenge import (
     ALWAYS,
@@ -185,7 +185,7 @@ def test_submission_is_recomputed(fair: Fair, tmp_path: Path, engine: str) -> No
         assert (first.status, words in first.sentence) == (status, True), first
         assert ("do not belong together" in first.sentence) == (receipt and status is Status.BELIEVED)
     file.write_bytes(b"id,0\nx,1\n")
-    with pytest.raises(ParticipantError):
+    with pytest.raises(OrganizerError, match="belongs to no revealed phase"):
         list(submission_verdicts(repository, file, engine=engine))
 
 
@@ -257,6 +257,8 @@ def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) ->
     for option, place, words in (
         ("--receipt", tmp_path, "is a directory"),
         ("--submission", tmp_path / "gone.csv", "does not exist"),
+        ("--submission", tmp_path / "no.stdout", "belongs to no revealed phase: The file"),
+        ("--files", tmp_path / "empty", "is not a folder with published files"),
         ("--receipt", tmp_path / "no.stdout", "does not contain a receipt"),
         ("--receipt", tmp_path / "list.stdout", "does not contain a receipt"),
         ("--receipt", tmp_path / "huge.stdout", "does not contain a receipt"),

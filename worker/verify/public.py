@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from worker.verify.commits import (
 
 SHOWN = 20  # files whose authors are looked up
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
+_PART = re.compile(r"[0-9a-f]+\.[0-9]+")  # the name of a part of a content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,11 +203,11 @@ def with_contents(public: PublicRepository, folder: Path) -> PublicRepository:
     """Return a repository with the published contents in a folder, such as a checkout of their branch; the others are its own.
 
     Raises:
-        OrganizerError: If it is not a folder.
+        OrganizerError: If it is not a folder with such contents.
     """
-    if not folder.is_dir():
+    if not any(_PART.fullmatch(path.name) for path in folder.glob("*")):
         raise OrganizerError(
-            f"{folder} is not a folder.",
+            f"{folder} is not a folder with published files.",
             hint=f"Name a folder with a copy of the branch `{BRANCH}`.",
             code="verify.files",
         )

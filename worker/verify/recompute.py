@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scoring.engines import TOLERANCE, make_engine
-from scoring.errors import ParticipantError
+from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
 from scoring.inputs.tables import read_submission
@@ -163,7 +163,7 @@ def submission_verdicts(
         check: Name of the verdicts.
 
     Raises:
-        ParticipantError: If the file cannot be read in any revealed phase.
+        OrganizerError: If the file cannot be read in any revealed phase.
     """
     phases = read_reveals(repository).phases
     refused: list[ParticipantError] = []
@@ -176,7 +176,10 @@ def submission_verdicts(
         except ParticipantError as error:
             refused.append(error)
     if refused and not readable:
-        raise refused[0]
+        first = refused[0]
+        raise OrganizerError(
+            f"{file} belongs to no revealed phase: {first.sentence}", hint=first.hint, code=first.code
+        )
     if not phases:
         sentence = "no phase has been revealed yet, so the file cannot be judged"
         yield from judged(check, believed, sentence)

@@ -1,6 +1,7 @@
 """Load the probe that is stored next to this file; it needs PyTorch only.
 
-A probe takes embeddings that are standardized with the ``embedding_mean`` and ``embedding_std`` of ``probe.pth``.
+A probe takes embeddings that are standardized with the ``embedding_mean`` and ``embedding_std`` of ``probe.pth``. The outputs of a
+regression, times its ``label_range`` plus its ``label_low``, are labels.
 """
 
 from __future__ import annotations

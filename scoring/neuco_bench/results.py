@@ -175,7 +175,7 @@ def _summed_up(values: tuple[float, ...], fold_results: bool) -> dict[str, Any]:
 
 
 def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) -> None:
-    """Write ``<task>/probe/probe.pth`` with NeuCo-Bench's keys, and what is needed to prepare embeddings; and the script beside it.
+    """Write ``<task>/probe/probe.pth`` with NeuCo-Bench's keys and with what its inputs and outputs mean, and the script beside it.
 
     A probe takes standardized embeddings. Support vector machines are not stored: their library would save a pickle, which can run code
     when it is loaded.
@@ -204,5 +204,7 @@ def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) 
             "classes": list(task.data.classes),
             "embedding_mean": float(report.scale.mean),
             "embedding_std": float(report.scale.std),
+            "label_low": task.data.label_low,
+            "label_range": task.data.label_range,
         }
         torch.save(checkpoint, target / "probe.pth")

@@ -163,12 +163,14 @@ def score_run(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Joined:
-    """A task's samples with an embedding: their rows in the matrix, targets, and group numbers, if they have groups."""
+    """A task's samples with an embedding: their rows in the matrix, targets with their scale, and group numbers, if they have groups."""
 
     task: LabeledTask
     index: NDArray[np.intp]
     targets: NDArray[Any]
     groups: NDArray[np.int32] | None
+    label_low: float
+    label_range: float
 
     @property
     def samples(self) -> bytes:
@@ -198,6 +200,8 @@ def _probe_inputs(
                 targets=each.targets,
                 classes=each.task.classes,
                 groups=each.groups,
+                label_low=each.label_low,
+                label_range=each.label_range,
             )
             for each in tasks
         ]
@@ -255,11 +259,15 @@ def _join(task: LabeledTask, rows: Mapping[str, int], *, normalize: bool) -> _Jo
     labeled = [place for place, identifier in enumerate(task.ids) if identifier in rows]
     groups = [task.groups[place] for place in labeled] if task.groups else []
     check_sizes(groups, f"The task {task.name}")
+    labels = task.labels[labeled]
+    is_scaled = normalize and task.kind is TaskType.REGRESSION
     return _Joined(
         task=task,
         index=np.array([rows[task.ids[place]] for place in labeled], dtype=np.intp),
-        targets=_targets(task, task.labels[labeled], normalize=normalize),
+        targets=_targets(task, labels, normalize=normalize),
         groups=group_numbers(groups) if groups else None,
+        label_low=float(labels.min()) if is_scaled else 0.0,
+        label_range=float(np.ptp(labels)) if is_scaled else 1.0,
     )
 
 

@@ -35,6 +35,8 @@ class ProbeInput:
             several classes, float32 n x C (0 and 1) for several labels.
         classes: Names of the C classes or labels; empty for a regression.
         groups: int32 n, the number of each row's group; None if rows have no groups.
+        label_low: The label of a regression that became 0; 0 if labels are not scaled.
+        label_range: How much higher the label is that became 1; 1 if labels are not scaled.
     """
 
     name: str
@@ -43,6 +45,8 @@ class ProbeInput:
     targets: NDArray[Any]
     classes: tuple[str, ...] = ()
     groups: NDArray[np.int32] | None = None
+    label_low: float = 0.0
+    label_range: float = 1.0
 
     @property
     def outputs(self) -> int:

@@ -369,7 +369,8 @@ def test_several_classes_and_labels(small_case: Callable[..., Path], tmp_path: P
     assert kinds["name"]["classes"] == ["high", "low", "mid"]
 
 
-def test_stored_probes_predict(small_case: Callable[..., Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("normalize", [True, False])
+def test_stored_probes_predict(normalize: bool, small_case: Callable[..., Path], tmp_path: Path) -> None:
     """A stored probe, loaded by the script next to it, predicts the labels; storing it changes no score, and the run says what differs."""
     document = {
         "k_folds": 2,
@@ -379,7 +380,9 @@ def test_stored_probes_predict(small_case: Callable[..., Path], tmp_path: Path) 
     }
     case, config = small_case("a"), tmp_path / "ridge.yaml"
     config.write_text(
-        yaml.safe_dump(document | {"store_probes": True, "normalize_labels": False, "task_filter": "slope"})
+        yaml.safe_dump(
+            document | {"store_probes": True, "normalize_labels": normalize, "task_filter": "slope"}
+        )
     )
     stored = run_score(tmp_path, case, config=config) / "slope" / "probe"
     assert set(torch.load(stored / "probe.pth")) >= {"state_dict", "input_dim", "output_dim", "task_type"}
@@ -392,7 +395,8 @@ def test_stored_probes_predict(small_case: Callable[..., Path], tmp_path: Path) 
     rows = (table - about["embedding_mean"]) / about["embedding_std"]
     with torch.no_grad():
         predicted = probe(torch.from_numpy(rows.astype(np.float32))).numpy()
-    np.testing.assert_allclose(predicted, labels, atol=0.01)
+    np.testing.assert_allclose(predicted * about["label_range"] + about["label_low"], labels, atol=0.01)
+    assert ((about["label_low"], about["label_range"]) != (0, 1)) is normalize
     plain, storing = (
         json.loads(
             (run_score(tmp_path / name, small_case(name, **more)) / "results_summary.json").read_text()

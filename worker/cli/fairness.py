@@ -171,7 +171,7 @@ def verify(
     )
     name = signers.pop() if len(signers) == 1 else None
     with opened_repository(repository, partial(only_key, name=name)) as as_pushed:
-        _check_is_leaderboard(as_pushed, repository)
+        _check_is_leaderboard(as_pushed)
         public = as_pushed if files is None else with_contents(as_pushed, files)
         with progress_bar("Checking what was published", "checks") as progress:
             results = [_counted(verdict, progress) for verdict in verdicts(public)]
@@ -179,7 +179,7 @@ def verify(
             results += published_verdicts(public, engine=engine, recompute=recompute, progress=progress)
         if against is not None:
             with opened_repository(against, lambda _: public.key) as older:
-                _check_is_leaderboard(older, against)
+                _check_is_leaderboard(older)
                 results += older_verdicts(public, older)
         results += _brought(public, receipts, submission or (), engine)
         report = make_report(public, results)
@@ -227,14 +227,14 @@ def _counted(verdict: Verdict, progress: Callable[[int, int | None], None]) -> V
     return verdict
 
 
-def _check_is_leaderboard(public: PublicRepository, place: str) -> None:
+def _check_is_leaderboard(public: PublicRepository) -> None:
     """Refuse a folder without any file of a challenge: a wrong path must not count as a contradiction."""
     if not any(
         path.startswith(("commitment.json", "receipts.jsonl", "leaderboard/", "reveal/"))
         for path in public.files
     ):
         raise OrganizerError(
-            f"{place} is not a challenge's leaderboard repository.",
+            f"{public.address} is not a challenge's leaderboard repository.",
             hint="Name the repository's address, a clone of it, or a folder with its files.",
             code="verify.not_a_leaderboard",
         )

@@ -80,6 +80,17 @@ def yaml_fault(error: yaml.YAMLError, place: object) -> str:
     return f"{where}: {ours.get(type(error), 'this is not valid YAML')}."
 
 
+def not_a_switch(value: Any) -> Any:
+    """Return a value that is to be a number, if it is not true or false, which pydantic takes for 1 and 0.
+
+    Raises:
+        ValueError: If it is.
+    """
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
 def contents(path: Path) -> bytes:
     """Return what a file contains.
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
+from scoring.documents import not_a_switch
 from scoring.errors import needs_extra
 from scoring.kernel.train import FoldTrainer, draws_per_fold
 from scoring.metrics import best_score
@@ -49,6 +50,7 @@ class TrainingParameters(BaseModel, extra="forbid"):
         0.001, ge=LEAST_RATE, le=MOST_RATE, description=f"a number from {LEAST_RATE:g} to {MOST_RATE:,.0f}"
     )
     device: str | None = None
+    _numbers = field_validator("epochs", "batch_size", "learning_rate", mode="before")(not_a_switch)
 
 
 class NetworkParameters(TrainingParameters):

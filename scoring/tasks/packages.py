@@ -14,9 +14,9 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator
 
-from scoring.documents import checked, read_yaml_file
+from scoring.documents import checked, not_a_switch, read_yaml_file
 from scoring.protocol import LEAST_RATE, MOST_RATE, MOST_REPEATS
 
 DESCRIPTION = "task.yaml"
@@ -73,6 +73,7 @@ class Baseline(BaseModel, extra="forbid", frozen=True):
     learning_rate: float = Field(
         0.001, ge=LEAST_RATE, le=MOST_RATE, description=f"a number from {LEAST_RATE:g} to {MOST_RATE:,.0f}"
     )
+    _numbers = field_validator("score", "tolerance", "learning_rate", mode="before")(not_a_switch)
 
 
 class TaskPackage(BaseModel, extra="forbid", frozen=True):
@@ -104,6 +105,7 @@ class TaskPackage(BaseModel, extra="forbid", frozen=True):
     ceiling: float | None = Field(None, gt=0, le=1, description="a number above 0 and at most 1")
     labels: File = Field("labels.csv", validate_default=True, description=FILE)
     dataset: Line = ""
+    _ceiling = field_validator("ceiling", mode="before")(not_a_switch)
     baseline: Baseline | None = Field(None, description="keys with values, such as embeddings and score")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -13,12 +13,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from leaderboard import PhaseRules
-from scoring.documents import is_loopback
+from scoring.documents import is_loopback, not_a_switch
 from scoring.engines import CHUNK, EngineName
 from scoring.protocol import LEAST_RATE, MOST_NUMBERS, MOST_RATE, MOST_REPEATS, Recipe
 
@@ -48,10 +49,21 @@ Addresses = Annotated[list[str], AfterValidator(_with_ports)]
 """Addresses of hosts or servers, whose ports exist."""
 
 
+def _is_number(annotation: Any) -> bool:
+    return annotation in (int, float) or any(map(_is_number, get_args(annotation)))
+
+
 class Section(BaseModel):
     """Keys that belong together; one that is not here is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _switches(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse `yes` or `off` in place of a number."""
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        return not_a_switch(value) if _is_number(annotation) else value
 
 
 class ChallengeSection(Section):

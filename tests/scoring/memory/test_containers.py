@@ -258,6 +258,7 @@ ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
         ValueError,
         "learning_rate is .* not a number from 1e-12 to 1,000,000",
     ),
+    ({"probe": "linear", "epochs": True}, ValueError, "The argument epochs is 'True', not a whole number"),
     ({"folds": 10**6}, ValueError, "The argument folds is 1000000, not a whole number from 1 to 100,000"),
     ({"embedding_dim": 10**30}, ValueError, "not a whole number from 1 to 1,000,000"),
     ({"normalize_labels": "yes"}, ValueError, "The argument normalize_labels is 'yes', not true or false"),

@@ -55,6 +55,7 @@ def test_a_folder_may_hold_packages_and_label_files(tmp_path: Path) -> None:
     ("text", "code", "word"),
     [
         ("ceilng: 0.5\n", "package.bad_value", "ceiling"),
+        ("ceiling: yes\n", "package.bad_value", "ceiling"),
         ("ceiling: 1.5\n", "package.bad_value", "ceiling"),
         (f"ceiling: 1{'0' * 400}\n", "package.bad_value", "a number above 0"),
         ("baseline: {1: 2}\n", "package.bad_value", "baseline"),

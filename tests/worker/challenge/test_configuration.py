@@ -46,6 +46,9 @@ def refused(folder: Path, text: str) -> str:
     [
         ("folds: 3", "folds: 20\n    folds: 3", "FILE, line 9, column 5: the key `folds` is already in line 8."),
         ("leaderboard:", "phases:\n  x:\nleaderboard:", "FILE, line 9, column 1: the key `phases` is already in line 6."),
+        ("folds: 3", "folds: yes", "FILE: line 8: phases.dev.folds is `true`; it must be a number."),
+        ("folds: 3", "ladder_step: on", "FILE: line 8: phases.dev.ladder_step is `true`; it must be a number."),
+        ("leaderboard:", "submission: {answer_grid: off}\nleaderboard:", "answer_grid is `false`; it must be a number."),
         ("folds: 3", "folds: many", "FILE: line 8: phases.dev.folds is `many`; it must be a whole number."),
         ("folds: 3", "selection: lst", "FILE: line 8: phases.dev.selection is `lst`; it must be 'last', 'best' or 'ladder'."),
         ("  title", "  titles: x\n  title", "FILE: line 2: challenge.titles is not a key; did you mean title?"),

@@ -6,6 +6,7 @@ and for very deep nesting.
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import shlex
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # a child process that downloads a file must not load it
     import yaml
     from pydantic import BaseModel
 
-MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
 """What reading a document raises if somebody else has given it another form."""
 
 
@@ -63,7 +64,7 @@ def read_yaml(text: str | bytes) -> Any:
         return yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
     except UnicodeDecodeError as error:
         raise yaml.YAMLError(f"line {_line(error)} is not UTF-8; save the file as UTF-8") from error
-    except ValueError as error:  # a date such as 2026-99-99
+    except ValueError as error:  # an escape such as \UFFFFFFFF
         raise yaml.YAMLError(str(error)) from error
     except RecursionError as error:
         raise yaml.YAMLError("it is nested too deeply") from error

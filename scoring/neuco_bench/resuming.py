@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from scoring.documents import MALFORMED
+from scoring.documents import UNREADABLE
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.material import Material
 from scoring.neuco_bench.results import SUMMARY, as_json, read_results
@@ -53,7 +53,7 @@ def finished_run(output_dir: Path, *, phase: str, method: str, inputs: str) -> P
         if name.fullmatch(path.parent.name):
             try:
                 summary: Any = read_results(path.parent)[0]
-            except (OSError, *MALFORMED):  # files that are incomplete
+            except (OSError, *UNREADABLE):  # files that are incomplete
                 continue
             if summary.get("inputs") == inputs:
                 return path.parent

@@ -23,7 +23,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from scoring.documents import MALFORMED, canonical
+from scoring.documents import UNREADABLE, canonical
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.secrets import RESTORE_KEY, SIGNING_KEY, read_bytes
@@ -136,7 +136,7 @@ def challenge_key(public: bytes | None) -> str | None:
     """Return the challenge's key: the one that has signed the first commitment in a public list that is signed; None if there is none."""
     try:
         return next(filter(None, map(key_of, json.loads(public or b"[]"))), None)
-    except MALFORMED:
+    except UNREADABLE:
         return None
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from scoring.documents import MALFORMED, contents
+from scoring.documents import UNREADABLE, contents
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable
 from worker.cli.terminal import (
@@ -246,7 +246,7 @@ def _receipt(path: Path) -> tuple[dict[str, Any], float | None]:
         document = json.loads(contents(path))
         q_mean = document.get("q_mean")  # absent while values are withheld
         return dict(document["receipt"]), None if q_mean is None else float(q_mean)
-    except (OSError, *MALFORMED):
+    except (OSError, *UNREADABLE):
         raise OrganizerError(
             f"{path} does not contain a receipt.",
             hint="Save the stdout that EvalAI shows for your submission.",

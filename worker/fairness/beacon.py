@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from scoring.documents import MALFORMED
+from scoring.documents import UNREADABLE
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context, seconds
 from worker.challenge.files import read_secret
@@ -108,7 +108,7 @@ def ask(session: requests.Session, server: str, chain: Chain, number: int | str)
         ) as response:
             response.raise_for_status()
             return str(json.loads(response.raw.read(LARGEST, decode_content=True))["signature"])
-    except (OSError, urllib3.exceptions.HTTPError, *MALFORMED):
+    except (OSError, urllib3.exceptions.HTTPError, *UNREADABLE):
         return None
 
 

@@ -18,7 +18,7 @@ from pydantic import (
     ValidationError,
 )
 
-from scoring.documents import MALFORMED
+from scoring.documents import UNREADABLE
 from scoring.errors import OrganizerError
 
 
@@ -110,7 +110,7 @@ def check_format(commitments: bytes | None) -> None:
     """
     try:
         stated = json.loads(commitments or b"[]")[0]["format"]
-    except MALFORMED:
+    except UNREADABLE:
         return  # the checks report it
     if isinstance(stated, int) and stated != FORMAT:
         raise OrganizerError(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from scoring.documents import MALFORMED, canonical
+from scoring.documents import UNREADABLE, canonical
 from scoring.errors import InfrastructureError
 from worker.challenge.signing import COMMITMENT, is_signed
 from worker.fairness import commitments, receipts
@@ -42,7 +42,7 @@ _SIGNATURE = re.compile(rb'"signature": ?"[0-9a-f]{128}"')
 def documents(path: str, content: bytes) -> Iterator[Any]:
     """Yield what can be read in a file: the commitments, the lines, or the document."""
     for piece in io.BytesIO(content) if path.endswith(".jsonl") else [content]:
-        with suppress(*MALFORMED):
+        with suppress(*UNREADABLE):
             document = json.loads(piece)
             yield from document if path == commitments.PATH else [document]
 
@@ -54,7 +54,7 @@ def signed_in(path: str, content: bytes, key: str | None) -> set[Signed]:
         return signed
     pieces = _signed_lines(content) if path == receipts.PATH else [content]
     for document in documents(path, b"".join(piece for piece in pieces if len(piece) <= LARGE_BYTES)):
-        with suppress(*MALFORMED):
+        with suppress(*UNREADABLE):
             signature, kind, body = document.pop("signature"), COMMITMENT, document
             if path == receipts.PATH:
                 kind, body = receipts.BATCH, document["head"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from scoring.documents import MALFORMED
+from scoring.documents import UNREADABLE
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.secrets import KEY_FILE, SECRET_FILE
@@ -195,7 +195,7 @@ def read_backup(archive: Path, directory: Path) -> Path:
             directory.mkdir(parents=True, exist_ok=True)
             directory.chmod(0o700)
             source.extractall(directory)  # only plain files, and only inside the folder
-    except (zipfile.BadZipFile, zlib.error, EOFError, *MALFORMED):
+    except (zipfile.BadZipFile, zlib.error, EOFError, *UNREADABLE):
         raise OrganizerError(
             f"{archive} is not a backup of a challenge, or is damaged.",
             hint=f"Use another backup. {SINCE_BACKUP}",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from leaderboard.git import cloned, plain_folder
-from scoring.documents import MALFORMED
+from scoring.documents import UNREADABLE
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.printable import count_of
@@ -91,7 +91,7 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
         protocols = announced(json.loads(content))
         name = _chosen(list(protocols), phase)
         dim, name_of_list = int(protocols[name]["embedding_dim"]), str(protocols[name]["ids_hash"])
-    except MALFORMED:
+    except UNREADABLE:
         raise _not_published(f"{COMMITMENTS} cannot be read.", "Use --ids and --dim.") from None
     listed = read(list_path(name))
     if listed is None:
@@ -129,7 +129,7 @@ def last_written(read: Read, now: datetime) -> tuple[str, bool]:
         at, every = datetime.fromisoformat(last), timedelta(seconds=float(first["receipts_every"]))
         age = now - at
         is_over = age > MISSED * every and all(read(REVEAL.format(phase)) for phase in entries[-1]["phases"])
-    except MALFORMED:
+    except UNREADABLE:
         raise _not_published(
             f"{COMMITMENTS} and {LOG} cannot be read.", "Name the challenge's leaderboard repository."
         ) from None

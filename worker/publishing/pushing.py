@@ -10,7 +10,7 @@ from functools import partial
 from leaderboard import Site
 from leaderboard.git import OWN_FOLDERS, README, Files, Published, Publisher, PublisherSettings
 from leaderboard.rendering import render, unrecorded
-from scoring.documents import MALFORMED
+from scoring.documents import UNREADABLE
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
 from worker.fairness import commitments, published, receipts
@@ -107,7 +107,7 @@ def _is_closed(document: bytes | None) -> bool:
     """Return whether a phase's file says that its board is closed; a file that is not ours says nothing."""
     try:
         return json.loads(document or b"{}").get("closed_at") is not None
-    except MALFORMED:
+    except UNREADABLE:
         return False
 
 

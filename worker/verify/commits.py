@@ -16,10 +16,10 @@ from functools import cache
 from itertools import islice
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Repository, without_signature
+from scoring.documents import UNREADABLE
 from worker.challenge.signing import challenge_key, signing_key
 from worker.fairness import commitments
 from worker.fairness.published import LARGE_BYTES, SIGNED, Signed, documents, signed_in
-from worker.verify.verdict import UNREADABLE
 
 HISTORY = "leaderboard/history.jsonl"
 GROWING = (*SIGNED, HISTORY)

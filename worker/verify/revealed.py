@@ -17,6 +17,7 @@ from typing import Any
 from leaderboard import Board, PhaseRules, PhaseSite
 from leaderboard.ranking import append_board, assess, following_board, order
 from leaderboard.rendering import HistoryLine, Row, public_rows
+from scoring.documents import UNREADABLE
 from scoring.errors import OrganizerError
 from scoring.inputs.tables import LabelRow
 from scoring.printable import printable
@@ -32,7 +33,6 @@ from worker.fairness.manifests import AnnouncedPhase, Commitment, Manifest, prot
 from worker.fairness.places import Placed, places
 from worker.fairness.replay import PhaseReplay
 from worker.verify.public import PublicRepository
-from worker.verify.verdict import UNREADABLE
 
 
 @dataclass(frozen=True, kw_only=True)

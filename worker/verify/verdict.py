@@ -6,17 +6,13 @@ trusted, or was not revealed, never counts as checked.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from functools import partial
 
-from scoring.documents import MALFORMED
+from scoring.documents import UNREADABLE
 from worker.fairness.documents import Malformed
-
-UNREADABLE = (*MALFORMED, csv.Error)
-"""Exceptions that reading a document of unexpected form may raise."""
 
 
 class Status(StrEnum):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from scoring.documents import UNREADABLE
 from worker.challenge.signing import fingerprint
 from worker.fairness import events, receipts
 from worker.fairness.documents import read
@@ -16,7 +17,6 @@ from worker.verify.decisions import AS_A_TRIAL, counting
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, each_opening, read_reveals
 from worker.verify.verdict import (
-    UNREADABLE,
     CheckEnded,
     Status,
     Verdict,

@@ -23,6 +23,7 @@ from leaderboard.git.objects import Blob, Commit
 from leaderboard.git.process import FETCH, QUIET, SAFE
 from leaderboard.git.remote import unreadable, without_credentials
 from scoring.errors import OrganizerError
+from scoring.files import expanded
 
 _SETTINGS = {
     **QUIET,
@@ -221,13 +222,9 @@ class Clone:
     contents: str | None
 
 
-def _local(place: str) -> Path:
-    return Path(os.path.expanduser(place))  # noqa: PTH111 - Path.expanduser raises a RuntimeError if it does not know the user
-
-
 def plain_folder(place: str) -> Path | None:
     """Return the folder at an address; None if it is a repository."""
-    folder = _local(place)
+    folder = expanded(place)
     is_repository = (folder / ".git").exists() or (folder / "HEAD").is_file()
     return folder if folder.is_dir() and not is_repository else None
 
@@ -243,7 +240,7 @@ def cloned(place: str, *, shallow: bool = False) -> Iterator[Clone]:
     Raises:
         OrganizerError: With git's own reason, if it cannot be read.
     """
-    local = _local(place)
+    local = expanded(place)
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         # Git reads this also in the process that it starts in a local repository, which may belong to another account.

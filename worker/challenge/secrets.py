@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from scoring.documents import contents
 from scoring.errors import OrganizerError
+from scoring.files import expanded
 from scoring.randomness import phase_key
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -89,8 +90,8 @@ def place(reference: str, *, base: Path, key: str) -> Path:
 
 
 def located(path: str | Path, *, base: Path) -> Path:
-    """Return the absolute path without links; a loop of links or an unknown `~USER` stays, so that it is refused where it is used."""
-    return Path(os.path.realpath(base / os.path.expanduser(path)))  # noqa: PTH111 - Path's methods raise a RuntimeError
+    """Return the absolute path without links; a loop of links stays, for which Path.resolve raises a RuntimeError."""
+    return Path(os.path.realpath(base / expanded(path)))
 
 
 def _missing(sentence: str, hint: str) -> OrganizerError:

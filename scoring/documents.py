@@ -81,6 +81,13 @@ def yaml_fault(error: yaml.YAMLError, place: object) -> str:
     return f"{where}: {ours.get(type(error), 'this is not valid YAML')}."
 
 
+def whole(default: int | None, most: int, **options: Any) -> Any:
+    """Return a field of a model for a whole number from 1 to a limit; its description says so, for :func:`checked`."""
+    from pydantic import Field
+
+    return Field(default, ge=1, le=most, description=f"a whole number from 1 to {most:,}", **options)
+
+
 def not_a_switch(value: Any) -> Any:
     """Return a value that is to be a number, if it is not true or false, which pydantic takes for 1 and 0.
 

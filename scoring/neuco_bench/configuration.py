@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from scoring.documents import checked, read_yaml_file
+from scoring.documents import checked, read_yaml_file, whole
 from scoring.errors import OrganizerError
 from scoring.probes import PROBES, ProbeName
 from scoring.protocol import MOST_NUMBERS, MOST_REPEATS
@@ -47,10 +47,8 @@ class StandaloneSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    k_folds: int = Field(40, ge=1, le=MOST_REPEATS, description=f"a whole number from 1 to {MOST_REPEATS:,}")
-    embedding_dim: int | None = Field(
-        None, ge=1, le=MOST_NUMBERS, description=f"a whole number from 1 to {MOST_NUMBERS:,}"
-    )
+    k_folds: int = whole(40, MOST_REPEATS)
+    embedding_dim: int | None = whole(None, MOST_NUMBERS)
     task_filter: Annotated[tuple[str, ...] | None, BeforeValidator(_names)] = Field(
         None, description="a list of task names, or false for all"
     )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, field_validator
 
-from scoring.documents import not_a_switch
+from scoring.documents import not_a_switch, whole
 from scoring.errors import needs_extra
 from scoring.kernel.train import FoldTrainer, draws_per_fold
 from scoring.metrics import best_score
@@ -42,10 +42,8 @@ class TrainingParameters(BaseModel, extra="forbid"):
     Text that is a number is accepted, because YAML reads ``1e-3``, as NeuCo-Bench's users write it, as text. ``device`` has no effect.
     """
 
-    epochs: int = Field(10, ge=1, le=MOST_REPEATS, description=f"a whole number from 1 to {MOST_REPEATS:,}")
-    batch_size: int = Field(
-        64, ge=1, le=MOST_NUMBERS, description=f"a whole number from 1 to {MOST_NUMBERS:,}"
-    )
+    epochs: int = whole(10, MOST_REPEATS)
+    batch_size: int = whole(64, MOST_NUMBERS)
     learning_rate: float = Field(
         0.001, ge=LEAST_RATE, le=MOST_RATE, description=f"a number from {LEAST_RATE:g} to {MOST_RATE:,.0f}"
     )

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator
 
-from scoring.documents import checked, not_a_switch, read_yaml_file
+from scoring.documents import checked, not_a_switch, read_yaml_file, whole
 from scoring.protocol import LEAST_RATE, MOST_RATE, MOST_REPEATS
 
 DESCRIPTION = "task.yaml"
@@ -46,9 +46,6 @@ def _inside(name: object, info: ValidationInfo) -> Path:
 File = Annotated[Path, BeforeValidator(_inside)]
 Line = Annotated[str, StringConstraints(strip_whitespace=True), BeforeValidator(lambda value: value or "")]
 Count = Annotated[int, Field(ge=1, strict=True, description="a whole number of at least 1")]
-Setting = Annotated[
-    int, Field(ge=1, le=MOST_REPEATS, strict=True, description=f"a whole number from 1 to {MOST_REPEATS:,}")
-]
 
 
 class Baseline(BaseModel, extra="forbid", frozen=True):
@@ -67,9 +64,9 @@ class Baseline(BaseModel, extra="forbid", frozen=True):
     embeddings: File = Field("baseline.csv", validate_default=True, description=FILE)
     score: float | None = Field(None, allow_inf_nan=False, description="a number")
     tolerance: float = Field(1e-4, ge=0, allow_inf_nan=False, description="a number of at least 0")
-    folds: Setting = 10
-    epochs: Setting = 20
-    batch_size: Setting = 64
+    folds: int = whole(10, MOST_REPEATS, strict=True)
+    epochs: int = whole(20, MOST_REPEATS, strict=True)
+    batch_size: int = whole(64, MOST_REPEATS, strict=True)
     learning_rate: float = Field(
         0.001, ge=LEAST_RATE, le=MOST_RATE, description=f"a number from {LEAST_RATE:g} to {MOST_RATE:,.0f}"
     )

@@ -54,6 +54,8 @@ def read_yaml(text: str | bytes) -> Any:
                 )
             try:
                 return super().construct_object(node, deep)
+            except AttributeError as error:  # !!timestamp x
+                raise yaml.constructor.ConstructorError(problem_mark=node.start_mark) from error
             except ValueError as error:  # a date such as 2026-99-99
                 raise yaml.MarkedYAMLError(
                     problem=f"`{node.value}`: {error}", problem_mark=node.start_mark

@@ -15,12 +15,13 @@ from scoring.documents import is_loopback, read_yaml, yaml_fault
         ("a: 1\na: 2", "FILE, line 2, column 1: the key `a` is already in line 1."),
         ('a: "x\\0y"', "FILE, line 1, column 4: a text has the character NUL."),
         ("2026-99-99", "FILE, line 1, column 1: `2026-99-99`: month must be in 1..12."),
+        ("a: !!timestamp x", "FILE, line 1, column 4: this is not valid YAML."),
         ("[" * 5000, "FILE: it is nested too deeply."),
         (b"\xff\xfe\xfa", "FILE: line 1 is not UTF-8; save the file as UTF-8."),
         ("a: !!python/object:os.system {}", "FILE, line 1, column 4: this is not valid YAML."),
         ("\x00", "FILE: this is not valid YAML."),
     ],
-    ids=["open", "twice", "NUL", "no date", "deep", "bytes", "object", "control"],
+    ids=["open", "twice", "NUL", "no date", "tag", "deep", "bytes", "object", "control"],
 )
 def test_all_invalid_yaml_raises_the_same_error(text: str | bytes, sentence: str) -> None:
     """No other exception is raised, and no object is created; where and what the fault is is said in plain words."""

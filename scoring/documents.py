@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import errno
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -99,6 +100,11 @@ def not_a_switch(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("must be a number")
     return value
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with the home folder in place of ``~``; an unknown ``~USER`` stays, so that it is refused where it is used."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises a RuntimeError if it does not know the user
 
 
 def contents(path: Path) -> bytes:

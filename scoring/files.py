@@ -9,11 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def expanded(path: str | Path) -> Path:
-    """Return a path with the home folder in place of ``~``; an unknown ``~USER`` stays, so that it is refused where it is used."""
-    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises a RuntimeError if it does not know the user
-
-
 def write_files(folder: Path, files: Mapping[str, bytes], *, private: tuple[str, ...] = ()) -> None:
     """Write files into a folder; if one cannot be written, nothing is left that was not there before.
 

@@ -22,8 +22,8 @@ from leaderboard.git import objects
 from leaderboard.git.objects import Blob, Commit
 from leaderboard.git.process import FETCH, QUIET, SAFE
 from leaderboard.git.remote import unreadable, without_credentials
+from scoring.documents import expanded
 from scoring.errors import OrganizerError
-from scoring.files import expanded
 
 _SETTINGS = {
     **QUIET,

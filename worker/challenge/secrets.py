@@ -15,9 +15,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from scoring.documents import contents
+from scoring.documents import contents, expanded
 from scoring.errors import OrganizerError
-from scoring.files import expanded
 from scoring.randomness import phase_key
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

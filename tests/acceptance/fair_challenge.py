@@ -173,7 +173,9 @@ def revealed(repository: PublicRepository, path: str = REVEAL) -> dict[str, Any]
     """Return the document of a reveal, with its register included."""
     folder = path.rpartition("/")[0]
     document: dict[str, Any] = json.loads(repository.files[path])
-    texts = [repository.files[f"{folder}/{part['name']}"] for part in document.pop("parts")]
+    texts = [
+        repository.files[f"{folder}/register-{part}.jsonl"] for part in range(1, document.pop("parts") + 1)
+    ]
     return {**document, "register": [json.loads(line) for text in texts for line in text.splitlines()]}
 
 
@@ -185,9 +187,9 @@ def with_reveal(
     files = {file: content for file, content in repository.files.items() if not _is_part(file, folder)}
     rest = dict(document)
     if isinstance(document.get("register"), list):
-        divided = disclosure.register_parts(json.dumps(event) for event in rest.pop("register"))
-        rest["parts"] = [part.to_json() for part, _ in divided]
-        files |= {f"{folder}/{part.name}": text.encode() for part, text in divided}
+        texts = disclosure.register_texts(json.dumps(event) for event in rest.pop("register"))
+        rest["parts"] = len(texts)
+        files |= {f"{folder}/register-{part}.jsonl": text.encode() for part, text in enumerate(texts, 1)}
     files[path] = json.dumps(rest).encode()
     return PublicRepository(files=files, contents=repository.contents)
 

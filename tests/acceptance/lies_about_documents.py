@@ -57,8 +57,8 @@ def _restored(story: Story, *, later: int) -> None:
 def _without_register(story: Story) -> None:
     def files(before: dict[str, bytes]) -> dict[str, bytes]:
         document = json.loads(before[REVEAL])
-        for part in document.pop("parts"):
-            del before[f"reveal/dev/{part['name']}"]
+        for part in range(1, document.pop("parts") + 1):
+            del before[f"reveal/dev/register-{part}.jsonl"]
         return {**before, REVEAL: json.dumps(document).encode()}
 
     story.on_files = files

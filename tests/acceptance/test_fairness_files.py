@@ -230,12 +230,13 @@ def test_many_parts_equal_one(fair: Fair) -> None:
     """A register that is split into several parts gives the same verdicts, and parts in the wrong order are found."""
     repository = read_folder(fair.public)
     document = revealed(repository)
-    divided = disclosure.register_parts(map(json.dumps, document.pop("register")), at_most=3000)
-    many = {**repository.files, **{f"reveal/dev/{part.name}": text.encode() for part, text in divided}}
-    listed_parts = [part.to_json() for part, _ in divided]
-    assert len(listed_parts) > 1
-    many[REVEAL] = json.dumps({**document, "parts": listed_parts}).encode()
-    again = PublicRepository(files=many)
-    assert list(verdicts(again)) == list(verdicts(repository))
-    swapped = json.dumps({**document, "parts": listed_parts[::-1]}).encode()
-    assert "dev: reveal" in lies(with_file(again, REVEAL, swapped))
+    texts = disclosure.register_texts(map(json.dumps, document.pop("register")), at_most=3000)
+    assert len(texts) > 1
+    reveal = {REVEAL: json.dumps({**document, "parts": len(texts)}).encode()}
+
+    def divided(texts: list[str]) -> PublicRepository:
+        register = {f"reveal/dev/register-{part}.jsonl": text.encode() for part, text in enumerate(texts, 1)}
+        return PublicRepository(files={**repository.files, **reveal, **register})
+
+    assert list(verdicts(divided(texts))) == list(verdicts(repository))
+    assert lies(divided(texts[::-1]))

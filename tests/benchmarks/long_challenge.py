@@ -322,16 +322,16 @@ def _publish(
 
 def _revealed(record: PhaseRecord, reveal: Mapping[str, Any], story: Story) -> dict[str, bytes]:
     folder = f"reveal/{PHASE}"
-    written = disclosure.register_parts(story.openings)
+    register = disclosure.register_texts(story.openings)
     lists = {
-        "parts": [part.to_json() for part, _ in written],
+        "parts": len(register),
         "boards": [board.made_at.isoformat() for board in story.boards],
     }
     files = {
         reveal_path(PHASE): json.dumps({**reveal, **lists}).encode(),
         f"{folder}/ids.txt": "".join(f"{name}\n" for name in record.ids).encode(),
     }
-    files |= {f"{folder}/{part.name}": text.encode() for part, text in written}
+    files |= {disclosure.register_path(PHASE, part): text.encode() for part, text in enumerate(register, 1)}
     for task in record.tasks:
         rows = "".join(
             f"{name},{float(label)!r}\n" for name, label in zip(task.ids, task.labels, strict=True)

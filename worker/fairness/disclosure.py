@@ -1,7 +1,6 @@
 """What a reveal publishes of a phase: its document with everything that opens what was committed to, its register, and contents.
 
-The register is in files of JSON lines next to the document, because git servers refuse large files; the document names them in their order,
-with size and SHA-256.
+The register is in files of JSON lines next to the document, because git servers refuse large files; the document says how many.
 
 The submissions' contents let anybody recompute their scores. A content is published in the form that is hashed: its SHA-256 is the
 content hash in the register. It is divided into parts, which are named by this hash, because git servers refuse large files. The parts
@@ -10,9 +9,8 @@ are on a branch of their own, whose commit is named by :data:`FILES_PATH`.
 
 from __future__ import annotations
 
-import hashlib
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -33,19 +31,6 @@ FILES_FACT = "files_branch"
 LIMIT_BYTES = 1_000_000_000  # for all contents together; git servers recommend no larger repositories
 
 
-class Part(Document):
-    """A part of a register that is too large for one file."""
-
-    name: Annotated[str, Field(pattern=r"^[0-9a-z][0-9a-z.-]*$")]
-    bytes: Number
-    sha256: Hash
-
-
-def described(name: str, content: bytes | memoryview) -> Part:
-    """Return the description of a part with this name and content."""
-    return Part(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
-
-
 class Reveal(Document):
     """The document of a revealed phase.
 
@@ -54,7 +39,7 @@ class Reveal(Document):
         phase: Codename.
         revealed_at: When it was revealed.
         manifests: Number of a commitment to what it hides of the phase.
-        parts: The parts of its register.
+        parts: Number of the files of its register.
         boards: When each board was made that was ever published.
         key: The key of its splits, without a beacon.
         labels: Whether the label rows are published, or only their hashes.
@@ -65,7 +50,7 @@ class Reveal(Document):
     phase: str
     revealed_at: Moment
     manifests: dict[str, Manifest]
-    parts: list[Part]
+    parts: Number
     boards: list[Moment]
     key: Hash
     labels: Literal["published", "hashes"]
@@ -77,45 +62,28 @@ def reveal_path(phase: str) -> str:
     return f"reveal/{phase}/reveal.json"
 
 
-def register_parts(lines: Iterable[str], *, at_most: int = PART_BYTES) -> list[tuple[Part, str]]:
-    """Divide a register into parts; return for each its description in the document, and its text.
+def register_path(phase: str, number: int) -> str:
+    """Return the path of a file of a revealed phase's register, counted from 1."""
+    return f"reveal/{phase}/register-{number}.jsonl"
+
+
+def register_texts(lines: Iterable[str], *, at_most: int = PART_BYTES) -> list[str]:
+    """Divide a register into the texts of its files.
 
     Args:
         lines: Its events, each as one line of JSON.
-        at_most: Largest size in bytes of a part with more than one element.
+        at_most: Largest size in bytes of a file with more than one line.
     """
-    made: list[tuple[Part, str]] = []
-    part, size = io.StringIO(), 0
+    texts: list[str] = []
+    text, size = io.StringIO(), 0
     for line in lines:
         length = len(line.encode()) + 1
         if size and size + length > at_most:
-            made.append(_part(len(made) + 1, part.getvalue()))
-            part, size = io.StringIO(), 0
-        part.write(f"{line}\n")
+            texts.append(text.getvalue())
+            text, size = io.StringIO(), 0
+        text.write(f"{line}\n")
         size += length
-    return [*made, _part(len(made) + 1, part.getvalue())] if size else made
-
-
-def _part(number: int, text: str) -> tuple[Part, str]:
-    return described(f"register-{number}.jsonl", text.encode()), text
-
-
-def path_of(files: Mapping[str, bytes], folder: str, part: Part) -> str:
-    """Return the path of a part, after checking that its content is the described one.
-
-    Args:
-        files: Path to content.
-        folder: Folder of the reveal.
-        part: Its description in the document.
-
-    Raises:
-        LookupError: If it is missing.
-        ValueError: If its content differs.
-    """
-    path = f"{folder}/{part.name}"
-    if described(part.name, files[path]) != part:
-        raise ValueError(f"{path} is not the part that the reveal names")
-    return path
+    return [*texts, text.getvalue()] if size else texts
 
 
 class FilesReference(Document):

@@ -117,7 +117,7 @@ def _document(
     phase, folder = record.codename, f"{FOLDER}/{record.codename}"
     boards = [from_json(text) for text in tx.boards(phase)]
     stood = {row.submission for board in boards for row in board.standings}
-    parts = disclosure.register_parts(_register(tx, phase, stood))
+    register = disclosure.register_texts(_register(tx, phase, stood))
     document = Reveal(
         format=FORMAT,
         phase=phase,
@@ -127,13 +127,13 @@ def _document(
             for public, private in tx.commitments()
             if phase in private["manifests"]
         },
-        parts=[part for part, _ in parts],
+        parts=len(register),
         boards=[board.made_at for board in boards],
         key=key.hex(),
         labels="published" if labels else "hashes",
         fillers=None,
     )
-    texts = {f"{folder}/{part.name}": text for part, text in parts}
+    texts = {disclosure.register_path(phase, number): text for number, text in enumerate(register, 1)}
     texts[f"{folder}/ids.txt"] = id_lists.text(record.ids)
     if labels:
         for task in record.tasks:

@@ -18,7 +18,7 @@ from leaderboard.rendering import PhaseDocument, around_block, markdown, read_si
 from scoring.printable import count_of, name_some
 from worker.fairness import commitments, receipts
 from worker.fairness.decisions import public_decisions
-from worker.fairness.disclosure import FILES_PATH, reveal_path
+from worker.fairness.disclosure import FILES_PATH, register_path, reveal_path
 from worker.fairness.documents import read
 from worker.participant.challenge import list_path
 from worker.verify.commits import HISTORY, is_own
@@ -215,6 +215,6 @@ def _unexplained(
         folder = reveal_path(name).rpartition("/")[0]
         explained |= {reveal_path(name), f"{folder}/ids.txt"}
         explained |= {f"{folder}/labels/{file}" for file in phase.labels if phase.with_labels}
-        explained |= {f"{folder}/{part.name}" for part in phase.document.parts}
+        explained |= {register_path(name, part) for part in range(1, phase.document.parts + 1)}
     found = {*repository.files, *filter(is_own, repository.foreign_paths)}
     return sorted(found - explained)

@@ -26,7 +26,7 @@ from scoring.randomness import secret_commitment
 from scoring.tasks import Task, TaskType, make_task
 from worker.challenge.secrets import mixed_key, value_of
 from worker.fairness import events, id_lists
-from worker.fairness.disclosure import Reveal, path_of, reveal_path
+from worker.fairness.disclosure import Reveal, register_path, reveal_path
 from worker.fairness.documents import Malformed, parsed, read
 from worker.fairness.events import Event, ScoreEvent
 from worker.fairness.manifests import AnnouncedPhase, Commitment, Manifest, protocol_of
@@ -292,8 +292,8 @@ def _read_phase(repository: PublicRepository, name: str, replays: dict[str, Phas
 
 def each_opening(repository: PublicRepository, document: Reveal) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield place and opening of each event of a register; together they would take twenty times the memory of the files."""
-    for part in document.parts:
-        path = path_of(repository.files, f"reveal/{document.phase}", part)
+    for part in range(1, document.parts + 1):
+        path = register_path(document.phase, part)
         for number, line in enumerate(io.BytesIO(repository.files[path]), 1):
             place = f"{path}, line {number}"
             yield place, parsed(line, place)

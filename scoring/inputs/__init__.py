@@ -5,6 +5,7 @@ and none loads a training kernel or torch, because a tool that only validates a 
 """
 
 __all__ = [
+    "archives",
     "columns",
     "embeddings",
     "fast_lines",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import subprocess
@@ -17,7 +16,7 @@ import pytest
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
 from worker.challenge.secrets import SECRET, SIGNING_KEY, read_bytes
-from worker.organizer.archiving import MANIFEST, read_backup
+from worker.organizer.archiving import DATABASE, read_backup
 from worker.organizer.service import install
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +31,7 @@ def test_a_malicious_archive_writes_only_into_its_folder(name: str, tmp_path: Pa
     member = zipfile.ZipInfo(name)
     member.external_attr = (stat.S_IFLNK if name == "link" else stat.S_IFREG | 0o600) << 16
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(MANIFEST, json.dumps({"made_at": "2026-01-01T00:00:00+00:00"}))
+        archive.writestr(DATABASE, "x")
         archive.writestr("challenge.secret", "x")
         archive.writestr("signing.key", "x")
         archive.writestr(member, "/etc")

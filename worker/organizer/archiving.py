@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import errno
 import os
 import shutil
 import sqlite3
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from scoring.documents import UNREADABLE
 from scoring.errors import InfrastructureError, OrganizerError
+from scoring.inputs.archives import DAMAGE
 from worker.challenge.configuration import Configuration
 from worker.challenge.secrets import KEY_FILE, SECRET_FILE
 from worker.challenge.setups import has_scores
@@ -26,8 +25,7 @@ from worker.organizer.session import OrganizerSession
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
 from worker.state.database import SINCE_BACKUP, damaged, failure
 
-MANIFEST = "neuco-worker-backup.json"
-CONFIGURATION = "challenge.yaml"
+CONFIGURATION, DATABASE = "challenge.yaml", "state/worker.db"
 
 
 def named(archive: Path, config: Path, *, now: datetime) -> Path:
@@ -48,8 +46,9 @@ def write_backup(
 ) -> int:
     """Write everything that a challenge needs to continue elsewhere; return the archive's size in bytes.
 
-    The database is copied with SQLite's own backup, so a daemon may be running. The archive is written with mode 0600 under another name,
-    and moved to its place when it is complete.
+    The database is copied with SQLite's own backup, so a daemon may be running. The copy says that it is one, so that no worker that uses
+    it, however it was unpacked, takes it for complete. The archive is written with mode 0600 under another name, and moved to its place
+    when it is complete.
 
     Args:
         session: The challenge.
@@ -80,14 +79,13 @@ def write_backup(
     temporary = archive.with_name(f"{archive.name}.{os.getpid()}.part")  # another command may write it too
     try:
         with tempfile.TemporaryDirectory(dir=configuration.state_dir) as folder:
-            copy = _copied_database(database, Path(folder))
+            copy = _copied_database(database, Path(folder), now=session.now)
             temporary.unlink(missing_ok=True)  # a file that is there already would keep its mode
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with (
                 os.fdopen(handle, "wb") as file,
                 zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,
             ):
-                target.writestr(MANIFEST, json.dumps({"made_at": session.now.isoformat()}))
                 target.writestr(CONFIGURATION, _rewritten(configuration, config))
                 for path, name in _members(session, copy):
                     _add(target, path, name)
@@ -109,8 +107,8 @@ def write_backup(
     return archive.stat().st_size
 
 
-def _copied_database(database: Path, folder: Path) -> Path:
-    """Copy the database into a folder, checked, and return the copy."""
+def _copied_database(database: Path, folder: Path, *, now: datetime) -> Path:
+    """Copy the database into a folder, checked and marked as a copy, and return its path."""
     copy = folder / "worker.db"
     with (
         contextlib.closing(sqlite3.connect(database)) as source,
@@ -120,6 +118,8 @@ def _copied_database(database: Path, folder: Path) -> Path:
         (verdict,) = target.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise damaged(database, " ".join(verdict.split()))
+    with contextlib.closing(Store(f"sqlite:///{copy}")) as store, store.write() as tx:
+        mark_restored(tx, now.isoformat())
     return copy
 
 
@@ -135,7 +135,7 @@ def _members(session: OrganizerSession, database: Path) -> Iterator[tuple[Path, 
     A phase with scores can do without its tasks and ids, because its record is in the database.
     """
     configuration = session.configuration
-    yield database, "state/worker.db"
+    yield database, DATABASE
     yield configuration.challenge_secret, SECRET_FILE
     yield configuration.signing_key, KEY_FILE
     for codename, phase in configuration.phases.items():
@@ -154,7 +154,7 @@ def _rewritten(configuration: Configuration, config: Path) -> str:
         ("leaderboard", "repository"): configuration.repository_url,
         ("challenge", "secret"): f"./{SECRET_FILE}",
         ("challenge", "signing_key"): f"./{KEY_FILE}",
-        ("state",): "sqlite:///./state/worker.db",
+        ("state",): f"sqlite:///./{DATABASE}",
     }
     for name in configuration.phases:
         values["phases", name, "tasks"] = f"./tasks/{name}"
@@ -190,12 +190,14 @@ def read_backup(archive: Path, directory: Path) -> Path:
             code="restore.not_empty",
         )
     try:
+        if archive.exists() and not archive.is_file():
+            raise OSError(errno.ESPIPE, "it is not a file")
         with zipfile.ZipFile(archive) as source:
-            made_at = json.loads(source.read(MANIFEST))["made_at"]
+            source.getinfo(DATABASE)
             directory.mkdir(parents=True, exist_ok=True)
             directory.chmod(0o700)
             source.extractall(directory)  # only plain files, and only inside the folder
-    except (zipfile.BadZipFile, zlib.error, EOFError, *UNREADABLE):
+    except DAMAGE:
         raise OrganizerError(
             f"{archive} is not a backup of a challenge, or is damaged.",
             hint=f"Use another backup. {SINCE_BACKUP}",
@@ -209,9 +211,4 @@ def read_backup(archive: Path, directory: Path) -> Path:
         ) from None
     for name in (SECRET_FILE, KEY_FILE):
         (directory / name).chmod(0o600)
-    store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")
-    with store.write() as tx:
-        mark_restored(tx, made_at)
-    store.close()
-    (directory / MANIFEST).unlink()
     return directory / CONFIGURATION

@@ -21,16 +21,16 @@ from tests.worker.harness.harness import KEY, Harness, embeddings, git
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import receipts
-from worker.organizer.archiving import MANIFEST, read_backup, write_backup
+from worker.organizer.archiving import DATABASE, read_backup, write_backup
 from worker.organizer.session import open_session
-from worker.state import Store, schema
+from worker.state import RESTORED, Store, schema
 
 
 @pytest.mark.processes
 def test_a_backup_is_private_and_restores_everything_but_tokens(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a folder it is named after challenge and time; only what its layout requires is changed."""
+    """In a folder it is named after challenge and time; only what its layout requires, and that it is a copy, is changed."""
     document = harness.path.read_text().replace("dev_split", "dev_split # as at EvalAI")
     harness.path.write_text(f"# Ours since 2025.\n{document}# The end.\n")
     for path in harness.folder.rglob("*"):
@@ -49,6 +49,9 @@ def test_a_backup_is_private_and_restores_everything_but_tokens(
     assert archive.stat().st_mode & 0o777 == 0o600
     with zipfile.ZipFile(archive) as members:
         assert {member.external_attr >> 16 & 0o777 for member in members.infolist()} == {0o600}
+        database = members.extract(DATABASE, tmp_path)
+    with closing(Store(f"sqlite:///{database}")) as copy, copy.read() as tx:
+        assert tx.fact(RESTORED)  # whoever unpacks it, and however
     capsys.readouterr()
     assert guarded(["challenge", "restore", str(archive), str(place)]) == 0
     assert place.stat().st_mode & 0o777 == 0o700
@@ -187,24 +190,28 @@ def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:
 @pytest.mark.processes
 def test_what_cannot_be_restored_is_named(harness: Harness, tmp_path: Path) -> None:
     """A damaged archive is not restored, because other labels or another secret would go unnoticed."""
-    archive, file = tmp_path / "backup.zip", tmp_path / "file"
+    archive, file, pipe = tmp_path / "backup.zip", tmp_path / "file", tmp_path / "pipe"
     file.touch()
+    os.mkfifo(pipe)
     with open_session(harness.path) as session:
         write_backup(session, harness.path, archive)
     with zipfile.ZipFile(archive) as members:
         place = members.getinfo("challenge.secret").header_offset + 68  # in its packed content
     content = archive.read_bytes()
     spoilt = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-    listed = io.BytesIO()
-    with zipfile.ZipFile(listed, "w") as members:
-        members.writestr(MANIFEST, "[]")
+    other = io.BytesIO()
+    with zipfile.ZipFile(other, "w") as members:
+        members.writestr("challenge.yaml", "")
+    directory = content.index(b"PK\1\2")
+    encrypted = content[: directory + 8] + b"\1" + content[directory + 9 :]
     for number, (written, target, code) in enumerate(
         (
             (content, file / "below", "restore.failed"),
             (content[:100], tmp_path, "restore.damaged"),
             (content[:-100], tmp_path, "restore.damaged"),
             (spoilt, tmp_path, "restore.damaged"),
-            (listed.getvalue(), tmp_path, "restore.damaged"),
+            (other.getvalue(), tmp_path, "restore.damaged"),
+            (encrypted, tmp_path, "restore.damaged"),
             (None, tmp_path, "restore.failed"),
         )
     ):
@@ -213,3 +220,5 @@ def test_what_cannot_be_restored_is_named(harness: Harness, tmp_path: Path) -> N
             read_backup(archive, target / str(number))
         assert error.value.code == code
         assert str(archive) in error.value.sentence
+    with pytest.raises(NeucoError, match="it is not a file"):
+        read_backup(pipe, tmp_path / "new")

@@ -85,6 +85,11 @@ def _twice_registered(story: Story) -> None:
         again.nonce = "cd" * 31 + event.nonce[:2]
 
 
+def _in_two_phases(story: Story) -> None:
+    for event in story.about(story.sent_by("A", "eval")[0]):
+        event.fields["submission"] = story.sent_by("A")[0]
+
+
 def _other_rows(story: Story) -> None:
     for event in story.of(events.SCORE):
         event.fields["cells"]["alpha"]["row_set"] = "ab" * 32
@@ -155,6 +160,7 @@ ENTRIES: dict[str, Lie] = {
     "a submission that was never public": Lie(_other_fact(public_at_first=False, public=False), "dev: facts"),
     "another file in its place": Lie(_other_fact(file="ab" * 32), "dev: facts"),
     "one submission as two": Lie(_twice_registered, "dev: facts"),
+    "one submission in two phases": Lie(_in_two_phases, "register", "in phase eval and in phase dev"),
     "other rows of a task": Lie(_other_rows, "dev: facts"),
     "equal folds as if they differed": Lie(_different_parts, "dev: facts"),
     "an event of a public entry that stays closed": Lie(_half_open, "dev: facts"),

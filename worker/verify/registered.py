@@ -97,7 +97,13 @@ def nothing_left_out(repository: PublicRepository, revealed: Collection[Revealed
 
 
 def _check_everywhere(phase: RevealedPhase, other: RevealedPhase) -> None:
-    """Check that a phase's register has the events of the whole challenge that another one has, such as a team's disqualification."""
+    """Check that a phase's register has the events of the whole challenge that another one has, and none of its submissions."""
+    for history in other.replay.submissions.values():
+        submission = history.events[0].submission
+        require(
+            phase.replay.entry_of(submission) is None,
+            f"submission {submission} is registered in phase {other.name} and in phase {phase.name}",
+        )
     opened = {commitment for commitment, _ in phase.events}
     lost_until = phase.replay.restored_at  # a restored state may lack what was revealed before
     for commitment, event in other.events:

@@ -215,6 +215,15 @@ ENTRIES: dict[str, Lie] = {
         lambda story: _facts_of_the_winner(story, submitted_at="2021-01-01T00:00:00+00:00"),
         words="were sent earlier than a submission with a lower number",
     ),
+    "an entry that is private when it is first seen": Lie(
+        lambda story: _facts_of_the_winner(story, public=False), words="of A was made private on"
+    ),
+    "a private entry that counts when it is first seen": Lie(
+        lambda story: [
+            event.fields.update(public_at_first=False) for event in story.about(story.sent_by("A")[-1])
+        ],
+        words="of A was made public on",
+    ),
     "a friend's scores are raised": Lie(
         lambda story: raise_score(score(story, "C"), 0.05),
         words="submissions were not recomputed from their files: they are taken on trust.",

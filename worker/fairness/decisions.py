@@ -151,6 +151,8 @@ def _moved(
         yield "was disqualified", later.removed
     if is_baseline and later.answered and first_ranked < later.at and not (earlier and earlier.answered):
         yield "came as a baseline, after the first ranked entry", later.reason
+    if later.public != (later.public_at_first if earlier is None else earlier.public):
+        yield f"was made {'public' if later.public else 'private'}", later.reason
     if earlier is None:
         return
     if earlier.removed is not None and later.removed is None:
@@ -158,8 +160,6 @@ def _moved(
     off = taken_off(later, rules)
     if off and off.place in TAKEN_OFF and taken_off(earlier, replay.rules(earlier.at)) is None:
         yield f"was taken off the board: {TAKEN_OFF[off.place].format(by=off.by)}", ""
-    if earlier.public != later.public:
-        yield f"was made {'public' if later.public else 'private'}", later.reason
     if any(getattr(earlier, name) != getattr(later, name) for name in DESCRIBED):
         yield "has another method or other links", later.reason
     if is_baseline and rules and not membership.is_baseline(earlier, rules):

@@ -122,6 +122,12 @@ def _on_early_board(change: Callable[[Board, Board], Board]) -> Tell:
     return tell
 
 
+def _on_last_board(change: Callable[[Board], Board]) -> Tell:
+    return lambda story: setattr(
+        story, "on_boards", lambda made: [*made[:-1], *(change(board) for board in made[-1:])]
+    )
+
+
 def _on_stability(change: Callable[[RowStability], RowStability | None]) -> Tell:
     """Change what the last board of phase dev says about other tasks, in its JSON and on the page."""
 
@@ -232,6 +238,11 @@ DECISIONS: dict[str, Lie] = {
     "others are eligible at the end": Lie(
         lambda story: _change_rules(story, eligible_if_scored_in="eval"),
         words='eligible_if_scored_in: null to "eval"',
+    ),
+    "a last board from the future": Lie(
+        _on_last_board(lambda board: replace(board, made_at=board.made_at.replace(year=2999))),
+        "times",
+        "of leaderboard/history.jsonl is dated in the future",
     ),
     "closed in the future": Lie(
         _closed_in_the_future,

@@ -298,8 +298,8 @@ DOCUMENTS: dict[str, Lie] = {
     ),
     "a commitment from the future": Lie(
         _entry(lambda entry: entry.update(made_at="2999-01-01T00:00:00+00:00")),
-        "commitment",
-        "dated in the future",
+        "times",
+        "entry 1 of commitment.json is dated in the future",
     ),
     "a key twice": Lie(_key_twice, "commitment", "a key occurs twice"),
     "a line with its own cadence": Lie(_line(every=315360000), "receipts", "line 1: every: is unknown"),

@@ -41,14 +41,14 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
     yield from judged("signed", timeline.signature, repository)
     yield from judged("tip", timeline.tip, repository)
     yield from judged("history", timeline.history, repository)
-    yield from judged("commitment", opening.sequence, repository, now)
+    yield from judged("commitment", opening.sequence, repository)
     if not repository.commitments:
         return
     yield from judged("order", timeline.order, repository)
-    yield from judged("receipts", timeline.log, repository, now)
+    yield from judged("receipts", timeline.log, repository)
     yield from judged("signatures", timeline.signatures, repository)
     reveals = read_reveals(repository)
-    yield from judged("times", timeline.times, repository)
+    yield from judged("times", timeline.times, repository, now)
     if reveals.phases:
         yield from judged("register", registered.nothing_left_out, repository, reveals.phases.values())
     for name in repository.phases:

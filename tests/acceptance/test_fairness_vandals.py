@@ -292,6 +292,18 @@ def test_a_history_that_begins_anew_is_named(clone: Git) -> None:
     assert "No commit is signed" in sentence
 
 
+def test_a_repository_without_commitments_accuses_nobody(clone: Git) -> None:
+    """Somebody who may force a push can leave nothing that the challenge has signed."""
+    clone.git("checkout", "-q", "--orphan", "other")
+    clone.git("rm", "-rfq", ".")
+    clone.commit({"index.html": b"<p>Mallory won</p>"})
+    clone.git("branch", "-qD", "main")
+    with clone.checked() as repository:
+        assert lies(repository) == set()
+        told = [verdict.sentence for verdict in verdicts(repository) if verdict.status is Status.CHANGED]
+    assert any("There is no commitment.json" in sentence for sentence in told)
+
+
 def test_boards_before_the_first_commitment_are_a_lie_if_the_key_has_signed_them(clone: Git) -> None:
     """The order of signed commits decides, whatever time the commitment claims; a root that a stranger merges does not."""
     begin_with_boards(clone, clone.signer)

@@ -16,15 +16,16 @@ from worker.fairness.manifests import CommittedTask, Manifest
 from worker.participant.challenge import list_path
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import Promise, RevealedPhase
-from worker.verify.verdict import Verdict, believed, consistent, require
+from worker.verify.verdict import CheckEnded, Status, Verdict, believed, consistent, require
 
 
 def sequence(repository: PublicRepository) -> Verdict:
     """Check that the commitments are in order, and report how often they were renewed."""
-    require(
-        commitments.PATH in repository.files,
-        "there is no commitment.json: the organizers committed to nothing",
-    )
+    if commitments.PATH not in repository.files:  # so the challenge has not signed this, either
+        raise CheckEnded(
+            "there is no commitment.json: this is no challenge's repository, or somebody else has removed it",
+            Status.CHANGED,
+        )
     entries = commitments.read_commitments(repository.files[commitments.PATH])
     times = [entry.made_at for entry in entries]
     numbers = [entry.sequence for entry in entries]

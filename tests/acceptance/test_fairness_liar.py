@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +401,28 @@ def test_what_was_put_right_at_the_end_is_found(story: Story, tmp_path: Path, na
         wrong = [verdict for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED]
     assert {named(verdict) for verdict in wrong} == {"dev: earlier"}
     assert words in wrong[0].sentence
+
+
+def test_a_restore_excuses_only_what_was_made_before_it(story: Story, tmp_path: Path) -> None:
+    """What is shown after the state was restored from a backup is compared like everything else."""
+    fields = {
+        "kind": events.CHALLENGE,
+        "phase": None,
+        "what": events.RESTORED,
+        "text": "A backup was restored.",
+    }
+    story.add(fields, story.log[2] - timedelta(minutes=5))
+    gap = {"first": 3, "last": 2}
+    story.on_lines = lambda body: {**body, "restored": gap} if body["sequence"] == 3 else body
+    repository = Git(tmp_path / "board", story.signer)
+    repository.push(story.publish(story.log[2]))
+    story.on_files, words = EARLIER["other rules"]
+    repository.push(story.publish(story.log[-4]))
+    story.on_files = dict
+    repository.push(story.publish())
+    with repository.checked() as public:
+        wrong = [verdict for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED]
+    assert [(named(verdict), words in verdict.sentence) for verdict in wrong] == [("dev: earlier", True)]
 
 
 def test_an_older_board_than_in_the_history_is_found(story: Story, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from worker.fairness.documents import Malformed, read
 from worker.fairness.register import LATEST
 from worker.participant.challenge import list_path
 from worker.verify.commits import HISTORY, Step
-from worker.verify.public import PublicRepository
+from worker.verify.public import NEVER, PublicRepository
 from worker.verify.revealed import RevealedPhase
 from worker.verify.verdict import Verdict, believed, consistent, require
 
@@ -63,7 +63,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
             require(not document.entries, f"{where} has entries, but no place in the history")
         newest = repository.newest_board(name, step.version(HISTORY).size)
         require(
-            document.sequence == newest or repository.is_restored,
+            document.sequence == newest or (document.made_at or NEVER) < repository.restored_at,
             f"{where} was not the newest one then, which was board {newest}",
         )
         if phase is not None:
@@ -131,7 +131,7 @@ def _compare_rules(
         if event is not None
     ]
     require(
-        (document.rules, document.closed_at) in registered or phase.replay.restored_at is not None,
+        (document.rules, document.closed_at) in registered or begins < (phase.replay.restored_at or NEVER),
         f"{where} states other rules or another close than those that were registered then",
     )
 

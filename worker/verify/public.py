@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
@@ -39,6 +40,7 @@ from worker.verify.commits import (
 
 SHOWN = 20  # files whose authors are looked up
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
+NEVER = datetime.min.replace(tzinfo=UTC)
 _PART = re.compile(r"[0-9a-f]+\.[0-9]+")  # the name of a part of a content
 
 
@@ -178,9 +180,9 @@ class PublicRepository:
         return list(accumulate(len(text) + 1 for _, text in self._boards))
 
     @cached_property
-    def is_restored(self) -> bool:
-        """Whether the state was restored from a backup, according to the log; what is shown then is older than the history."""
-        return any(line.restored is not None for line in self.log)
+    def restored_at(self) -> datetime:
+        """When the state was last restored from a backup, according to the log; what was made before that may be shown again."""
+        return max((line.made_at for line in self.log if line.restored is not None), default=NEVER)
 
     @cached_property
     def uncommitted(self) -> list[str]:

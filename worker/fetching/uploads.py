@@ -36,8 +36,8 @@ def follow_placeholder(
         settles: How long after a message the storage may still show the placeholder.
         now: The time.
     """
-    if row.state is not State.ACKNOWLEDGED:
-        return False  # the submission has ended meanwhile
+    if row.state is not State.ACKNOWLEDGED or row.disputed:
+        return False  # the submission has ended meanwhile, or a person decides first
     messaged_at = tx.messaged_at(row.pk)
     if messaged_at is None:
         tx.move(row.pk, State.ACKNOWLEDGED, State.UPLOADING, not_before=_next_look(row, now))

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from scoring.errors import OrganizerError
 from worker.intake.changes import FILE_PLACE
-from worker.state import UNSCORED, SubmissionRow, Transaction
+from worker.state import UNSCORED, State, SubmissionRow, Transaction
 
 NUMBER_USED, OTHER_CHALLENGE = "facts.number_used", "facts.other_challenge"
 NOT_A_MEMBER = "facts.author_not_in_team"
@@ -59,6 +59,7 @@ def _ask(row: SubmissionRow, sentence: str, code: str) -> OrganizerError:
 
 
 def hold(tx: Transaction, row: SubmissionRow, error: OrganizerError, *, now: datetime) -> None:
-    """Put a submission on hold until a person acts, and alert that person."""
+    """Put a submission on hold until a person acts, and alert that person; an upload under way is not looked at before that."""
+    tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
     tx.note(row.pk, hold=error.code, hold_reason=error.sentence)
     tx.report(f"hold:{row.pk}", error, now=now)

@@ -34,7 +34,7 @@ UNLISTED_FOR = timedelta(minutes=10)  # until a submission that no page showed i
 NOT_A_MEMBER = "its author was not a member of the team"
 TAKEN_OFF = (
     "It was scored before this could be checked, and was taken off the board. If the team did send it, put it back with"
-    " `neuco-worker challenge disqualify --undo`."
+    " `neuco-worker challenge disqualify {} --undo`."
 )
 
 
@@ -281,7 +281,11 @@ def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: d
         tx.note(row.pk, excluded=NOT_A_MEMBER)
         tx.request_publish()
         tx.raise_alert(
-            f"sender:{row.pk}", error.code, f"{error.sentence} {TAKEN_OFF}", now=now, happened=True
+            f"sender:{row.pk}",
+            error.code,
+            f"{error.sentence} {TAKEN_OFF.format(row.pk)}",
+            now=now,
+            happened=True,
         )
 
 

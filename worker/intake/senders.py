@@ -11,7 +11,7 @@ from datetime import datetime
 from scoring.printable import name_some, printable
 from worker.evalai import Author, Numbered, contradiction, could_be_of
 from worker.intake import holds
-from worker.state import ACTIVE, COUNTED, UNSCORED, SubmissionRow, Transaction
+from worker.state import UNSCORED, SubmissionRow, Transaction
 
 UNUSUAL = "facts.sender_unusual"
 
@@ -25,8 +25,6 @@ def check(tx: Transaction, row: SubmissionRow, listed: Mapping[int, Author], *, 
         listed: The newest submissions to its phase, and this one.
         now: The time.
     """
-    if row.state not in ACTIVE | COUNTED:
-        return
     before = [other for other in tx.submissions(team=row.team_key) if other.pk < row.pk]
     rows = tx.get_many(listed)
     numbered = {pk: one for pk, seen in rows.items() if (one := _numbered(seen, listed[pk])) is not None}

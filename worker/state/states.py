@@ -82,7 +82,7 @@ ACTIVE = frozenset(
 )
 """States in which the participant still needs an answer."""
 
-UNSCORED = ACTIVE - {State.SCORED, State.REJECTED}
+UNSCORED = ACTIVE - {State.SCORED, State.REJECTED} | {State.UPLOADING}
 """States in which what is answered is not decided yet."""
 
 ANSWERED = frozenset({State.POSTED, State.PUBLISHED, State.FAILED})

@@ -29,7 +29,7 @@ _AUTHORS_UNKNOWN = (
         submissions.c.created_by.is_not(None),
         submissions.c.phase.is_not(None),
         submissions.c.read_at.is_not(None),
-        submissions.c.state.not_in([State.CANCELLED, State.SUPERSEDED]),
+        submissions.c.state.not_in([State.REJECTED, State.FAILED, State.CANCELLED, State.SUPERSEDED]),
     )
     .order_by(submissions.c.pk)
 )
@@ -166,7 +166,7 @@ class Submissions(Tables):
     def authors_unknown(self) -> list[SubmissionRow]:
         """Return submissions, oldest first, of whose author it is unknown whether the author is a host, or belongs to the team.
 
-        One that must first be read again, or that has ended unanswered, is left out.
+        One that must first be read again, that is refused, or that has ended unanswered, is left out.
         """
         return self._all(SubmissionRow, _AUTHORS_UNKNOWN)
 

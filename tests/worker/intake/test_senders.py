@@ -290,6 +290,26 @@ def test_a_submission_whose_number_its_team_had_used_waits(
     assert shown(harness)["Rival"][1] == (planted if ends_with == "retry" else rival)
 
 
+@pytest.mark.parametrize("code", ["facts.number_used", "facts.author_not_in_team"])
+def test_a_large_upload_for_a_team_of_others_waits(harness: Harness, worker: StepWorker, code: str) -> None:
+    """It is checked while it is under way, and its end changes nothing; the command that the alert names has it scored."""
+    rival = harness.submit("Rival", embeddings(0))
+    worker.advance(60)
+    upload = harness.evalai.begin_upload("Poor", "dev")
+    team, author = numbers(harness, rival)
+    harness.evalai.edit(
+        upload, participant_team=team, **({"created_by": author} if code == "facts.number_used" else {})
+    )
+    worker.wait(60)
+    assert f"`neuco-worker challenge retry {upload}`" in worker.alert(code)
+    harness.evalai.finish_upload(upload, embeddings(2, noise=3.0))
+    worker.advance(60)
+    assert (harness.posts(upload), shown(harness)["Rival"][1], worker.alerts()) == ([], rival, {code})
+    harness.decide("challenge", "retry", str(upload))
+    worker.finish(upload)
+    assert worker.alerts() == set()
+
+
 def simultaneous(harness: Harness, worker: StepWorker, last: int) -> None:
     """Two uploads at the same moment get the same number."""
     pks = [harness.submit("Rival", embeddings(seed)) for seed in (1, 2)]

@@ -22,6 +22,7 @@ PORTION = 200  # submissions to compare with the database at a time
 INHERITED = (
     *("phase_pk", "phase", "team_key", "team", "submitted_at", "input_file", "public_at_first", "public"),
     *("created_by", "by_host", "by_member", "method", "project_url", "publication_url"),
+    *("hold", "hold_reason", "excluded"),
 )
 """What a re-run has from the submission that it repeats."""
 
@@ -237,7 +238,11 @@ def _follow_open(
             tx.note(
                 row.pk, hold=changes.EARLIER, hold_reason="it had ended at EvalAI before this worker saw it"
             )
-        elif facts.status == "cancelled" and now - row.first_seen_at >= changes.GIVES_UP_AFTER:
+        elif (
+            facts.status == "cancelled"
+            and now - row.first_seen_at >= changes.GIVES_UP_AFTER
+            and not row.disputed
+        ):
             tx.note(
                 row.pk,
                 hold=changes.GIVEN_UP,

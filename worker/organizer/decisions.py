@@ -34,22 +34,31 @@ def _submission(tx: Transaction, pk: int) -> SubmissionRow:
     return row
 
 
+def _with_reruns(tx: Transaction, pk: int) -> list[SubmissionRow]:
+    """Return a submission and its re-runs, which a decision about it concerns, too."""
+    rows = [_submission(tx, pk)]
+    while (later := tx.get(rows[-1].superseded_by or 0)) is not None:
+        rows.append(later)
+    return rows
+
+
 def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = False) -> bool:
-    """Take a submission off the board, or let it count again; return whether it has a score for every task.
+    """Take a submission and its re-runs off the board, or let them count again; return whether they have a score for every task.
 
     Raises:
         OrganizerError: If it is unknown.
     """
     with session.store.write() as tx:
-        row = _submission(tx, pk)
-        if (row.excluded is None) is undo:
-            return _is_complete(tx, row)  # another command was quicker
-        with decided(session, tx, reason):
-            tx.note(pk, excluded=None if undo else reason)
-        changes.tell(tx, pk, now=session.clock())
-        if row.state is State.CANCELLED:
-            tx.resolve_alert(f"hold:{pk}")
-        return _is_complete(tx, row)
+        rows = _with_reruns(tx, pk)
+        if (rows[0].excluded is None) is not undo:  # else another command was quicker
+            with decided(session, tx, reason):
+                for row in rows:
+                    tx.note(row.pk, excluded=None if undo else reason)
+            for row in rows:
+                changes.tell(tx, row.pk, now=session.clock())
+                if row.state is State.CANCELLED:
+                    tx.resolve_alert(f"hold:{row.pk}")
+        return all(_is_complete(tx, row) for row in rows)
 
 
 def changed(session: OrganizerSession, pk: int) -> tuple[SubmissionRow, dict[str, tuple[Any, Any]]]:
@@ -75,9 +84,12 @@ def follow(session: OrganizerSession, pk: int, reason: str) -> None:
             if name in changes.FOLLOWED
         }
         withdrawn = [found.pop(name) for name in ("cancelled", "deleted") if name in found]
+        rows = _with_reruns(tx, pk)
         with decided(session, tx, reason):
-            tx.note(pk, **found, **({"excluded": reason} if withdrawn else {}))
-        changes.tell(tx, pk, now=session.clock())
+            for row in rows:
+                tx.note(row.pk, **found, **({"excluded": reason} if withdrawn else {}))
+        for row in rows:
+            changes.tell(tx, row.pk, now=session.clock())
 
 
 def team(session: OrganizerSession, number: int) -> tuple[list[SubmissionRow], bool]:

@@ -133,7 +133,8 @@ def submissions(
         rows = [
             row
             for row in tx.submissions(states, phase=phase)
-            if (state != HELD or row.hold is not None) and (team is None or _is_of(row, team))
+            if (state != HELD or (row.hold is not None and row.superseded_by is None))
+            if team is None or _is_of(row, team)
         ]
         rows = rows if limit is None else rows[: -limit - 1 : -1]
         records, replays = {name: read_record(tx, name) for name in phases}, replay_of(tx, rows)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from worker.state.rows import SubmissionRow
 from worker.state.schema import QUERIES, Tables, alerts, outbox, submissions
-from worker.state.states import ACTIVE, TRANSITIONS, State
+from worker.state.states import ACTIVE, ANSWERED, TRANSITIONS, State
 
 STEPS = ("elsewhere", "evaluate", "fetch", "hold", "post", "read", "set-back")
 """What comes before the number in the keys of alerts that end with their submission."""
@@ -128,14 +128,15 @@ class Submissions(Tables):
         """Move a submission from one state to another, if it is still in the first.
 
         A move clears the back-off and the hold, because their cause is over; only the start of its scoring does not show that. A dispute
-        goes on until the submission has ended, because no step of ours settles it. The alerts about its steps end with the submission, too.
+        goes on until the submission is answered, because no step of ours settles it, and no cancellation that may be undone. The alerts
+        about its steps end with the submission, too.
 
         Raises:
             ValueError: If the table of transitions does not contain the step, which is a defect.
         """
         if target not in TRANSITIONS[source]:
             raise ValueError(f"no transition {source} -> {target}")
-        goes_on = _DISPUTED if target in ACTIVE else sa.false()
+        goes_on = sa.false() if target in ANSWERED else _DISPUTED
         held = {name: sa.case((goes_on, submissions.c[name]), else_=None) for name in ("hold", "hold_reason")}
         tries = {} if target is State.SCORING else {"tries": 0}
         result = self._connection.execute(

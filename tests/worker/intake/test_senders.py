@@ -310,6 +310,56 @@ def test_a_large_upload_for_a_team_of_others_waits(harness: Harness, worker: Ste
     assert worker.alerts() == set()
 
 
+@pytest.mark.parametrize("escape", ["canceled for a while", "run again"])
+def test_a_submission_that_waits_for_the_organizers_cannot_escape(
+    harness: Harness, worker: StepWorker, escape: str
+) -> None:
+    """Neither a cancellation that is undone nor a re-run ends its wait, and the alert names the command that does."""
+    rival = harness.submit("Rival", embeddings(0))
+    worker.advance(60)
+    planted = plant(harness, "Poor", rival)
+    worker.wait(60)
+    if escape == "run again":
+        planted = harness.evalai.rerun(planted)
+    else:
+        harness.evalai.edit(planted, status="cancelled")
+        worker.wait(60)
+        harness.evalai.edit(planted, status="submitted")
+    worker.wait(60)
+    assert f"`neuco-worker challenge retry {planted}`" in worker.alert("facts.number_used")
+    assert (harness.posts(planted), shown(harness)["Rival"][1]) == ([], rival)
+    harness.decide("challenge", "retry", str(planted))
+    worker.finish(planted)
+    assert (shown(harness)["Rival"][1], worker.alerts()) == (planted, set())
+
+
+@pytest.mark.parametrize("decided_first", [True, False])
+@pytest.mark.parametrize("command", ["disqualify", "follow"])
+def test_a_decision_about_a_submission_concerns_its_reruns(
+    harness: Harness, worker: StepWorker, command: str, decided_first: bool
+) -> None:
+    """Also one that is seen before the decision and scored after it; `--undo` takes back both."""
+    own = harness.submit("A", embeddings(0))
+    other = harness.submit("B", embeddings(1))
+    worker.drive()
+    harness.evalai.edit(own, ignore_submission=True)
+    worker.drive()
+    harness.decide("challenge", "pause")
+    decision = ("challenge", command, str(own), "--yes", "--reason", "withdrawn")
+    if decided_first:
+        harness.decide(*decision)
+    again = harness.evalai.rerun(own)
+    worker.drive(lambda: worker.states().get(again) == State.FETCHED)
+    if not decided_first:
+        harness.decide(*decision)
+    harness.decide("challenge", "pause", "--undo")
+    worker.finish(again)
+    assert shown(harness) == {"B": (1, other)}
+    harness.decide("challenge", "disqualify", str(own), "--undo")
+    worker.drive()
+    assert set(shown(harness)) == {"A", "B"}
+
+
 def simultaneous(harness: Harness, worker: StepWorker, last: int) -> None:
     """Two uploads at the same moment get the same number."""
     pks = [harness.submit("Rival", embeddings(seed)) for seed in (1, 2)]

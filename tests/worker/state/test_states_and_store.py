@@ -78,14 +78,16 @@ def test_a_submission_is_stored_and_moved(store: Store) -> None:
     assert (row.tries, row.not_before, row.hold) == (0, None, None)  # the move ends waits and holds
 
 
-def test_only_its_end_ends_a_dispute(store: Store) -> None:
-    """No other move of a submission settles contradictory facts."""
+def test_only_its_answer_ends_a_dispute(store: Store) -> None:
+    """No other move of a submission settles contradictory facts, and a cancellation may be undone."""
     with store.write() as tx:
         tx.add(8, now=NOW)
         tx.note(8, hold="facts.author_not_in_team", hold_reason="Who sent it?")
         for source, target, hold in (
             (State.RECEIVED, State.ACKNOWLEDGED, ("facts.author_not_in_team", "Who sent it?")),
-            (State.ACKNOWLEDGED, State.CANCELLED, (None, None)),
+            (State.ACKNOWLEDGED, State.CANCELLED, ("facts.author_not_in_team", "Who sent it?")),
+            (State.CANCELLED, State.ACKNOWLEDGED, ("facts.author_not_in_team", "Who sent it?")),
+            (State.ACKNOWLEDGED, State.FAILED, (None, None)),
         ):
             tx.move(8, source, target)
             row = tx.get(8)

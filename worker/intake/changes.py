@@ -73,10 +73,19 @@ def answer_files(facts: Submission) -> str:
     return " ".join(map(path, (facts.stdout_file, facts.stderr_file, facts.result_file)))
 
 
+def is_rerun(row: SubmissionRow) -> bool:
+    """Return whether a submission repeats another: its file's address names that one."""
+    return f"/submission_{row.pk}/" not in (row.input_file or "")
+
+
+def waited(row: SubmissionRow, now: datetime) -> timedelta:
+    """Return how long EvalAI has shown a submission, perhaps to no worker; of a re-run, it only tells when the first run was sent."""
+    return now - (row.first_seen_at if is_rerun(row) else row.submitted_at or row.first_seen_at)
+
+
 def timed_out(row: SubmissionRow, now: datetime) -> bool:
     """Return whether EvalAI shows an unanswered submission as failed that has waited for so long that EvalAI may have given it up."""
-    waits = row.posted is None and now - row.first_seen_at >= FAILS_AFTER
-    return waits and row.remote_status == "failed"
+    return row.posted is None and waited(row, now) >= FAILS_AFTER and row.remote_status == "failed"
 
 
 def differences(row: SubmissionRow) -> dict[str, tuple[Any, Any]]:

@@ -240,8 +240,8 @@ def _follow_open(
             )
         elif (
             facts.status == "cancelled"
-            and now - row.first_seen_at >= changes.GIVES_UP_AFTER
-            and not row.disputed
+            and changes.waited(row, now) >= changes.GIVES_UP_AFTER
+            and row.hold != holds.NUMBER_USED
         ):
             tx.note(
                 row.pk,

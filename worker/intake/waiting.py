@@ -68,7 +68,7 @@ def tell_of_pause(tx: Transaction, *, now: datetime) -> None:
 def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> None:
     """Raise one alert each about what has waited for days, what EvalAI failed, and what it cancelled; resolve those about nothing."""
     old = [
-        row for row in tx.submissions(ACTIVE) if row.posted is None and now - row.first_seen_at >= TOO_LONG
+        row for row in tx.submissions(ACTIVE) if row.posted is None and changes.waited(row, now) >= TOO_LONG
     ]
     text = (
         f"{count_of(len(old), 'submission has', 'submissions have')} waited for more than three days:"

@@ -103,6 +103,27 @@ def test_what_evalai_failed_is_told_once_and_answered_all_the_same(
     assert set(harness.teams()) == {"A", "B"}
 
 
+@pytest.mark.parametrize(
+    ("days", "code"),
+    [(1 / 8, "submission.timed_out"), (14, "submission.given_up")],
+    ids=["failed", "cancelled"],
+)
+def test_what_evalai_gave_up_while_no_worker_ran_is_told_once(
+    harness: Harness, worker: StepWorker, days: float, code: str
+) -> None:
+    """It is no answer by others and no withdrawal, although the worker sees it for the first time."""
+    worker.drive()
+    harness.decide("challenge", "pause")
+    worker.stop()
+    pks = [harness.submit(team, embeddings(number)) for number, team in enumerate("AB")]
+    worker.clock.advance(days * DAY)
+    assert harness.evalai.give_up(timedelta(hours=2), as_failed=days < 1) == pks
+    worker.start()
+    worker.wait(30)
+    assert worker.alerts() == {code, "challenge.paused"}
+    assert "2 submissions" in told(worker, code)
+
+
 def test_a_cancellation_by_the_team_is_no_giving_up(harness: Harness, worker: StepWorker) -> None:
     """Only what has waited for as long as EvalAI lets it wait may have been given up."""
     worker.drive()

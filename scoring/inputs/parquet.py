@@ -71,6 +71,8 @@ def read_parquet(
         # Not metadata.row_group(…).column(…): on encrypted columns, it ends the process.
         table = open_table(metadata=metadata)
         _judge_size(table, builder, max_expanded_bytes)
+        if not metadata.num_rows:
+            return  # its types mean nothing: pandas knows none for text or lists without rows
         vector = _vector_column(table.schema_arrow, faults)
         if vector is None:
             _read_columns(table, partial(open_table, metadata=metadata), builder)

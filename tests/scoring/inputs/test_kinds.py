@@ -108,7 +108,10 @@ def encoded(encoding: str, ids: object = IDS) -> Callable[[Path], None]:
 def as_views(path: Path) -> None:
     """Write ids as bytes of the type that Polars uses in memory."""
     ids = pa.array([name.encode() for name in IDS], pa.binary_view())
-    path.write_bytes(as_parquet(frame().to_dict("list") | {"id": ids}))
+    try:
+        path.write_bytes(as_parquet(frame().to_dict("list") | {"id": ids}))
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow cannot write views")
 
 
 FORMS = {

@@ -457,6 +457,39 @@ def test_another_deadline_before_is_told(story: Story, tmp_path: Path) -> None:
     assert any("ends_at from 2024-01-09" in sentence for sentence in told)  # it was lifted
 
 
+@pytest.mark.parametrize(
+    ("forge", "words"),
+    [
+        (
+            lambda document: document["decisions"].append(
+                {**document["decisions"][0], "text": "team A was disqualified", "reason": "cheating"}
+            ),
+            "“team A was disqualified on 2023-09-16T10:30 (cheating)” in commit",
+        ),
+        (
+            lambda document: document["entries"][0].update(method="Copied from C"),
+            "“Copied from C under submission 1006” in commit",
+        ),
+        (
+            lambda document: document["entries"][0].update(project_url="https://example.org/c"),
+            "“https://example.org/c under submission 1006” in commit",
+        ),
+    ],
+)
+def test_words_that_nobody_registered_are_told(
+    story: Story, tmp_path: Path, forge: Callable[[dict[str, Any]], object], words: str
+) -> None:
+    """For a while, the page told of a decision, or of a method, that is not in the register."""
+    repository = Git(tmp_path / "board", story.signer)
+    story.on_files = _document(forge)
+    repository.push(story.publish())
+    story.on_files = dict
+    repository.push(story.publish())
+    with repository.checked() as public:
+        (sentence,) = [verdict.sentence for verdict in verdicts(public) if "has said" in verdict.sentence]
+    assert words in sentence
+
+
 def test_a_withdrawn_id_list_is_told(story: Story, tmp_path: Path) -> None:
     """Participants check their files with it, so it stays."""
     repository = Git(tmp_path / "board", story.signer)

@@ -1,28 +1,32 @@
 """Earlier versions: what the challenge signed before follows too, so that nothing can be shown for weeks and put right at the end.
 
 Bytes are compared for the newest commit only. Of every earlier version of a phase's JSON, the rows have the names, values, ranks and moves
-of its board in the history, and rules and close are those that were registered then; every id list is one that was committed to. All else
-in earlier commits (HTML, README, figures, groups, reasons for moves) is taken on trust.
+of its board in the history, and rules and close are those that were registered then; every id list is one that was committed to. Decisions,
+methods and links that are not in the register are told, because another version may write them otherwise. All else in earlier commits
+(HTML, README, figures, groups, reasons for moves) is taken on trust.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
 from operator import attrgetter
 
-from leaderboard import Board, Terms
-from leaderboard.rendering import PhaseDocument, each_board
+from leaderboard import Board, Decision, Terms
+from leaderboard.rendering import EntryRow, PhaseDocument, display_name, each_board
 from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
 from worker.fairness import id_lists
+from worker.fairness.decisions import decisions, minute
 from worker.fairness.documents import Malformed, read
+from worker.fairness.events import SubmissionEvent
 from worker.fairness.register import LATEST
 from worker.participant.challenge import list_path
 from worker.verify.commits import HISTORY, Step
+from worker.verify.decisions import because
 from worker.verify.public import NEVER, PublicRepository
 from worker.verify.revealed import RevealedPhase
 from worker.verify.verdict import Verdict, believed, consistent, require
@@ -48,6 +52,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
     }
     moments = sorted(at for _, at in boards)
     path, number, stated, unread = f"leaderboard/{name}.json", 0, dict[Terms, Step](), list[str]()
+    words, others = set() if phase is None else _registered(phase), dict[str, Step]()
     for step, content in repository.latest(path):
         try:
             document = read(PhaseDocument, content, path)
@@ -68,6 +73,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         )
         if phase is not None:
             _compare_rules(document, phase, moments, where)
+            others |= dict.fromkeys(_words(document.decisions, document.entries) - words, step)
         if document.terms is not None:
             stated[document.terms] = step
         number += 1
@@ -86,6 +92,9 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         yield believed(
             f"{path} has another form than this version's, and was not compared, in {name_some(unread)}"
         )
+    if others:
+        listed = name_some(sorted(f"“{said}” in {step}" for said, step in others.items()))
+        yield believed(f"{path} has said what is not in the register: {listed}")
     if changes := [change for pair in pairwise(reversed(stated.items())) if (change := _changes(*pair))]:
         yield believed(
             f"deadline or limits, which are the organizers' words, were stated otherwise before: {name_some(changes)}"
@@ -101,6 +110,21 @@ def _id_lists(repository: PublicRepository, name: str) -> Iterator[Verdict]:
         )
         if path not in repository.files:
             yield believed(f"{path} was published in {step}, and is not published now")
+
+
+def _registered(phase: RevealedPhase) -> set[str]:
+    """Return the decisions, methods and links in a register; a decision was shown without a team's name if it had no public entry yet."""
+    facts = (event for history in phase.replay.submissions.values() for event in history.events)
+    return _words([*decisions(phase.replay), *decisions(phase.replay, ())], facts)
+
+
+def _words(decided: Iterable[Decision], described: Iterable[EntryRow | SubmissionEvent]) -> set[str]:
+    """Return decisions, and the methods and links of submissions, as they are told."""
+    return {f"{made.text} on {minute(made.at)}{because(made.reason)}" for made in decided} | {
+        f"{display_name(words)} under submission {row.submission}"
+        for row in described
+        for words in filter(None, (row.method, row.project_url, row.publication_url))
+    }
 
 
 def _compare_rows(document: PhaseDocument, board: Board, where: str) -> None:

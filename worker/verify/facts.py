@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -101,9 +101,8 @@ def _repeats(later: SubmissionEvent, earlier: SubmissionEvent) -> bool:
 
 
 def _scores(phase: RevealedPhase) -> Iterator[ScoreEvent]:
-    """Yield all open scores, entry by entry."""
-    for history in phase.replay.scores.values():
-        yield from history.events
+    """Return all open scores, entry by entry."""
+    return chain.from_iterable(history.events for history in phase.replay.scores.values())
 
 
 def _check_openings(phase: RevealedPhase) -> None:
@@ -286,8 +285,7 @@ def placed(phase: RevealedPhase) -> Verdict:
             continue
         why = "scored, not answered" if entry in phase.replay.scores else "received, not scored"
         why += f", run again as submission {placed.by}, which is not open" if is_closed else ""
-        why = "it has no score on the present tasks" if last.answered else why
-        why = KEPT.get(placed.place, why)
+        why = KEPT.get(placed.place, "it has no score on the present tasks" if last.answered else why)
         days = (phase.document.revealed_at - first.at).total_seconds() / 86_400
         listed.append(
             f"submission {first.submission} of {display_name(first.team or '')} ({why}; registered on {minute(first.at)},"

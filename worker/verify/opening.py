@@ -28,9 +28,8 @@ def sequence(repository: PublicRepository) -> Verdict:
         )
     entries = commitments.read_commitments(repository.files[commitments.PATH])
     times = [entry.made_at for entry in entries]
-    numbers = [entry.sequence for entry in entries]
     require(
-        numbers == list(range(1, len(entries) + 1)) and times == sorted(times),
+        [entry.sequence for entry in entries] == list(range(1, len(entries) + 1)) and times == sorted(times),
         "the commitments are not in order, or one is missing",
     )
     for before, entry in zip([entries[0], *entries], entries, strict=False):
@@ -46,8 +45,7 @@ def sequence(repository: PublicRepository) -> Verdict:
             f"commitment {entry.sequence} states something that only the first one may, or the first one to a phase, or a value for a phase"
             " that it lacks",
         )
-    reasons = "; ".join(entry.reason for entry in entries[1:])
-    changed = f"They renewed it {count_of(len(entries) - 1, 'time')}: {reasons}"
+    changed = f"They renewed it {count_of(len(entries) - 1, 'time')}: {'; '.join(entry.reason for entry in entries[1:])}"
     return consistent(
         f"the organizers made their commitment on {times[0].isoformat()}. {changed if entries[1:] else 'It was never changed'}"
     )

@@ -214,12 +214,14 @@ class Clone:
         branch: The branch that visitors see; "HEAD" if it is none.
         tip: The newest commit of that branch.
         contents: The newest commit of the branch `files`; None if there is none, or it was not fetched.
+        pages: The branch that a server may show instead, as ``branch gh-pages``; empty if there is none.
     """
 
     repository: Repository
     branch: str
     tip: str
     contents: str | None
+    pages: tuple[str, ...]
 
 
 def plain_folder(place: str) -> Path | None:
@@ -300,4 +302,5 @@ def _fetched(repository: Repository, address: str, *, shallow: bool) -> Clone:
         branch=objects.read_path(branch.removeprefix(b"refs/heads/")),
         tip=tips[_TIP],
         contents=tips.get(_CONTENTS),
+        pages=("branch gh-pages",) if b"refs/heads/gh-pages" in {*branches} - {branch} else (),
     )

@@ -161,6 +161,17 @@ def test_files_that_change_nothing_are_listed(clone: Git) -> None:
         assert ("may change what visitors see: 404.html" in sentences) == is_signed
 
 
+def test_another_page_is_named(clone: Git) -> None:
+    """GitHub may be set to serve a branch of this name instead of ours, or to make a page of every Markdown file."""
+    clone.git("branch", "gh-pages")
+    clone.commit({"404.md": b"Mallory won"})
+    with clone.checked() as repository:
+        assert lies(repository) == set()
+        (changed,), told = tip_sentences(repository), tip_sentences(repository, Status.BELIEVED)
+    assert changed.startswith("404.md: changed by")
+    assert "These files are not the worker's, but may change what visitors see: branch gh-pages." in told
+
+
 def test_a_commit_that_a_forced_push_removed_can_come_back(clone: Git) -> None:
     """Somebody who merges it again does not make the challenge contradict itself, whatever the order of the merge."""
     for number, first in enumerate(("gone", "main")):

@@ -173,7 +173,7 @@ def times_added(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]
 
 # What GitHub and GitLab show instead of our README.md or page, and what changes how they serve them.
 _SERVED = re.compile(
-    r"((\.github|docs)/)?readme(\.[^/]+)?|(docs/|public/)?([^/]+\.x?html?|index\.md|CNAME|\.nojekyll|_.+)",
+    r"((\.github|docs)/)?readme(\.[^/]+)?|(docs/|public/)?([^/]+\.x?html?|(index|404)\.md|CNAME|\.nojekyll|_.+)|branch gh-pages",
     re.IGNORECASE,
 )
 

@@ -110,7 +110,7 @@ class PublicRepository:
         branch: The branch that was read; None for a plain folder.
         commit: The commit that was read: the newest one that the challenge has signed, otherwise the tip. None for a plain folder.
         history: The history; None for a plain folder.
-        foreign_paths: Paths of what a worker does not publish, which is not read.
+        foreign_paths: Paths of what a worker does not publish, and a branch that a server may show instead, which are not read.
         contents: The published contents in the commit that `reveal/files.json` names; usable while the repository is open.
         own: The challenge's commits, in the order in which the files grow that may only grow.
         versions: The versions of a file in these commits; usable while the repository is open.
@@ -323,7 +323,7 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
             changed=changed,
             changed_by=_changed_by(repository, checked.commit, changed, steps),
         ),
-        foreign_paths=foreign_paths,
+        foreign_paths=(*foreign_paths, *clone.pages),
         contents=_contents(repository, files.get(FILES_PATH)),
         own=own,
         versions=partial(_versions, repository, own),

@@ -142,6 +142,7 @@ _REFUSALS = (
 # What somebody can do whose git cannot read a repository.
 _HINTS = (
     (_HOST_KEY, "Compare the server's key with the one that it publishes, and connect once with ssh to accept it."),
+    ("bad (boolean |numeric )?config", "Correct the setting that git names."),
     ("dubious ownership", "Ask the owner of the folder to list it as safe.directory in git's configuration there."),
     (_CREDENTIALS, "Let git sign in without asking, for example with a credential helper or an ssh key."),
     (f"{_NOT_FOUND}|nothing was pushed", "Check the address. Servers hide private repositories from other accounts."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -71,11 +72,15 @@ def start_git(
         without: Variables that it does not get.
 
     Raises:
-        OrganizerError: If git is missing.
+        OrganizerError: If git is missing, or cannot read the settings of the user.
     """
     try:
-        from git.cmd import Git  # which runs git
+        from git.cmd import Git  # which runs git, also when it is imported
     except ImportError as error:
+        if shutil.which("git") is not None:
+            raise unreadable(
+                "the user's settings", str(error).strip("'\n").replace("stderr: '", "\n")
+            ) from error
         raise OrganizerError(
             "git is not installed on this machine.", hint="Install git 2.32 or newer.", code="git.missing"
         ) from error

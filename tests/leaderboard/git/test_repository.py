@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -288,6 +290,15 @@ def test_no_setting_of_the_user_changes_what_is_read(board: Path, home: Path) ->
             (home / place).write_text(text.format(home=home, evil=home / "evil"))
         assert read(board) == plain, name
     assert not (home.parent / "ran").exists()
+
+
+def test_settings_that_git_cannot_read_are_no_missing_git(board: Path, home: Path) -> None:
+    """GitPython runs git when a process imports it."""
+    (home / ".gitconfig").write_text(CONFIGURATIONS["garbage"])
+    code = "import sys\nfrom leaderboard.git import cloned\nwith cloned(sys.argv[1]): pass"
+    done = subprocess.run([sys.executable, "-c", code, board], capture_output=True, text=True, check=False)
+    reason = f"git cannot use the user's settings: bad config line 1 in file {home}/.gitconfig. Correct the setting"
+    assert reason in done.stderr.splitlines()[-1]
 
 
 def test_no_variable_of_the_user_changes_what_is_read(

@@ -205,7 +205,7 @@ DECISIONS: dict[str, Lie] = {
         lambda story: _from_the_start(story, replicates=177), words='rules at the start: selection: "last"'
     ),
     "a baseline that comes last": Lie(
-        _late_baseline, words="came as a baseline, after the first ranked entry on"
+        _late_baseline, words="came as a late baseline (entries were ranked already) on"
     ),
     "the winner is disqualified": Lie(
         take_off(removed="too late"),

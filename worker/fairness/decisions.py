@@ -150,7 +150,7 @@ def _moved(
     if later.removed is not None and (earlier is None or earlier.removed != later.removed):
         yield "was disqualified", later.removed
     if is_baseline and later.answered and first_ranked < later.at and not (earlier and earlier.answered):
-        yield "came as a baseline, after the first ranked entry", later.reason
+        yield "came as a late baseline (entries were ranked already)", later.reason
     if later.public != (later.public_at_first if earlier is None else earlier.public):
         yield f"was made {'public' if later.public else 'private'}", later.reason
     if earlier is None:

@@ -40,7 +40,7 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
     if not sentences:
         yield consistent("its rules never changed, and no entry was taken off the board")
         return
-    yield consistent(f"decisions by the organizers: {'; '.join(sentences)}")
+    yield consistent(f"what was decided or happened: {'; '.join(sentences)}")
 
 
 def because(reason: str) -> str:

@@ -85,9 +85,9 @@ def test_a_baseline_is_a_decision_only_after_the_first_ranked_entry(
     [said] = [
         verdict.sentence
         for verdict in harness.verdicts()
-        if verdict.check == "decisions" and "came as a baseline" in verdict.sentence
+        if verdict.check == "decisions" and "came as a late baseline" in verdict.sentence
     ]
-    assert said.count("came as a baseline") == 1
+    assert said.count("came as a late baseline") == 1
     assert f"submission {pk} of " in said
 
 

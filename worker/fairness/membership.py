@@ -5,9 +5,9 @@ The worker makes its answers and boards with these functions, and `verify` appli
 The Ladder (Blum and Hardt, 2015): a submission counts and is shown its own value only if it is better than the team's value by a step.
 Otherwise the team is shown its earlier value again, so that many submissions reveal hardly more than one. Each team has one ladder in a
 phase for its public submissions, and another one for its private ones, which nobody can check. Equal content has one place,
-that of the first file with it, and one answer. What the organizers take off the board is on no ladder. A disqualified team stays on its
-ladder: it gets the answers that it would get anyway, and no board shows it. What anybody writes at EvalAI later (a flag, a baseline mark,
-a deletion, a cancellation) changes neither a ladder nor a board.
+that of the first file with it, and one answer. What the organizers take off the board is on no ladder, but its answer shows no more than
+one would. A disqualified team stays on its ladder: it gets the answers that it would get anyway, and no board shows it. What anybody
+writes at EvalAI later (a flag, a baseline mark, a deletion, a cancellation) changes neither a ladder nor a board.
 """
 
 from __future__ import annotations

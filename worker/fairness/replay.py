@@ -293,7 +293,7 @@ class PhaseReplay:
     def _ladder_entry(self, facts: SubmissionEvent, score: ScoreEvent, q_mean: float | None) -> LadderEntry:
         return LadderEntry(
             submission=score.submission,
-            team=(score.team_key or 0, bool(facts.public)),
+            team=(score.team_key or 0, bool(facts.public or facts.public_at_first)),
             content=score.content,
             place=self._places.get(score.entry, LAST_PLACE),
             q_mean=q_mean,
@@ -339,18 +339,18 @@ class PhaseReplay:
         if self.is_after_the_close(score.entry, moment):
             return AFTER_THE_CLOSE
         q_mean = q_mean_of(score, decided.epsilon)
-        plain = ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
         if rules.ladder_step is None or facts.own:
-            return plain
-        if not climbs(facts):  # taken off by the organizers: its answer stays as it was
-            before = self._before(score, moment)
-            return plain if before is None else ShownValue(value=before.q_mean, counts=before.counts)
+            return ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
+        before = None if climbs(facts) else self._before(score, moment)
+        if before is not None:  # taken off by the organizers: its answer stays as it was
+            return ShownValue(value=before.q_mean, counts=before.counts)
         same_team = (name for name in self._scored.get(score.team_key, ()) if name != score.entry)
         on_ladder = [
             *self._ladder_entries(same_team, decided, moment),
             self._ladder_entry(facts, score, q_mean),
         ]
-        return ladders(on_ladder, rules)[score.submission]
+        shows = ladders(on_ladder, rules)[score.submission]
+        return shows if climbs(facts) else ShownValue(value=shows.value)
 
     def _before(self, score: ScoreEvent, moment: datetime) -> ScoreEvent | None:
         """Return the score of the same entry before this one."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.state import State
 from worker.verify import Status
 
 pytestmark = pytest.mark.processes
@@ -100,6 +101,29 @@ def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: Ste
     worker.drive()
     assert answer(harness, near)[1]  # the board is closed, and so are its answers
     assert [row["submission"] for row in harness.boards()] == [near]
+
+
+@pytest.mark.parametrize("command", ["disqualify", "follow"])
+def test_what_is_taken_off_before_its_answer_shows_no_more_than_the_ladder(
+    harness: Harness, worker: StepWorker, command: str
+) -> None:
+    """Otherwise a file that is sent to be disqualified, or a re-run of one that was, would show its own value."""
+    harness.submit("A", BAD, is_public=False)
+    good = harness.submit("A", GOOD)
+    worker.drive()
+    harness.decide("challenge", "pause")
+    near = harness.submit("A", NEAR)
+    worker.drive(lambda: worker.states().get(near) == State.FETCHED)
+    harness.evalai.edit(near, is_public=False)
+    worker.drive(lambda: worker.row(near).at_evalai["public"] is False)
+    harness.decide("challenge", command, str(near), "--yes", "--reason", "a test")
+    harness.decide("challenge", "pause", "--undo")
+    worker.finish(near)
+    assert harness.stdout(near)["q_mean"] == answer(harness, good)[0]
+    assert "counts" not in harness.stdout(near)
+    harness.decide("board", "close", "--phase", "dev", "--now")
+    harness.decide("challenge", "reveal")
+    assert harness.contradictions() == []
 
 
 def follow(harness: Harness, worker: StepWorker, pk: int, *, public: bool) -> None:

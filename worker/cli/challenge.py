@@ -262,7 +262,7 @@ def _closed(session: OrganizerSession, phase: str | None) -> str:
 
     if not is_closed(session, phase):
         return ""
-    return f" The board of {phase} is closed, so it does not change (`board close --undo` reopens it)."
+    return f" The board of {phase} is closed, so it does not change (`board close --phase {phase} --undo` reopens it)."
 
 
 @challenge.command(rich_help_panel=WORKER)

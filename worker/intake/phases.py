@@ -23,8 +23,8 @@ PHASES = Job("phases", lambda configuration: configuration.evalai.reconcile_ever
 UNLIMITED = 100_000  # EvalAI's default for each limit
 END_MOVED, PAUSED, NOT_OPEN, STILL_OPEN = "phase.end_moved", "phase.paused", "phase.not_open", "phase.open"
 OPEN = (
-    "The board of phase {} is closed, but EvalAI takes submissions to it, which do not count. End the phase at EvalAI, or open the board"
-    " again with `neuco-worker board close --undo`."
+    "The board of phase {0} is closed, but EvalAI takes submissions to it, which do not count. End the phase at EvalAI, or open the board"
+    " again with `neuco-worker board close --phase {0} --undo`."
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -134,7 +135,7 @@ def test_what_changes_at_evalai_is_told(opening: Harness, worker: StepWorker) ->
 
 
 def test_a_closed_phase_that_takes_submissions_is_told(opening: Harness, worker: StepWorker) -> None:
-    """They do not count; the alert ends with the phase at EvalAI, and comes back if somebody extends it."""
+    """They do not count; the alert ends with the phase at EvalAI, comes back if somebody extends it, and names the command that reopens."""
     opening.configure({"phases": {"dev": {"opens": None}}})
     worker.reload()
     opening.submit("A", embeddings(0))
@@ -148,3 +149,7 @@ def test_a_closed_phase_that_takes_submissions_is_told(opening: Harness, worker:
     opening.evalai.set_phase("dev", end_date=worker.clock.now() + DAY)
     worker.wait(30)
     assert worker.alerts() == {"phase.open", "phase.end_moved"}
+    [reopen] = re.findall("`neuco-worker (.*)`", worker.alert("phase.open"))
+    opening.decide(*reopen.split())
+    worker.wait(30)
+    assert worker.alerts() == {"phase.end_moved"}

@@ -277,21 +277,20 @@ def _follow_answered(tx: Transaction, row: SubmissionRow, facts: Submission, *, 
     if row.answer_files is None:
         tx.note(row.pk, answer_files=changes.answer_files(facts))
     expected = "failed" if row.state is State.FAILED else "finished"
-    state, status = row.state, facts.status
-    if status in (expected, "cancelled") or facts.ignored:
+    if facts.status in (expected, "cancelled") or facts.ignored:
         tx.resolve_alert(f"set-back:{row.pk}")
         return
-    if row.state is State.FAILED and status == "resuming":
+    if row.state is State.FAILED and facts.status == "resuming":
         tx.move(row.pk, State.FAILED, State.ACKNOWLEDGED, running_at=None, answer=None, file_hash=None)
         return
     if row.reposts > 0:
         text = (
-            f"Submission {row.pk} was reset to {status!r} at EvalAI again after the worker had posted its result twice. The"
+            f"Submission {row.pk} was reset to {facts.status!r} at EvalAI again after the worker had posted its result twice. The"
             f" worker does not post it a third time. To have it posted again, run `neuco-worker challenge retry {row.pk}`."
         )
         tx.raise_alert(f"set-back:{row.pk}", "submission.set_back", text, now=now)
         return
-    if tx.move(row.pk, state, State.REJECTED if state is State.FAILED else State.SCORED, reposts=1):
+    if tx.move(row.pk, row.state, State.REJECTED if expected == "failed" else State.SCORED, reposts=1):
         tx.enqueue(OutboxKind.POST, row.pk, now=now)
 
 

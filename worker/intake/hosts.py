@@ -233,8 +233,7 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
         """Record which submissions are the hosts', and whose authors belong to their teams; what is not listed is read again."""
         self._turn_page(tx, result)
-        users = {row.created_by: result[pk].user for pk, row in self._wanted.items() if pk in result}
-        _keep_names(tx, users)
+        _keep_names(tx, {row.created_by: result[pk].user for pk, row in self._wanted.items() if pk in result})
         _decide(tx, _undecided(tx))
         for pk, row in self._wanted.items():
             if pk in result:

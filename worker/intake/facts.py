@@ -234,15 +234,13 @@ def _follow_open(
         return  # an answer is sent again, or a rescore has changed it: either replaces what is there
     if gone or (foreign and earlier):
         cancel(tx, row, now=now)
+        if gone and row.hold == holds.NUMBER_USED:
+            return  # it waits again once it is there again
         if earlier:
             tx.note(
                 row.pk, hold=changes.EARLIER, hold_reason="it had ended at EvalAI before this worker saw it"
             )
-        elif (
-            facts.status == "cancelled"
-            and changes.waited(row, now) >= changes.GIVES_UP_AFTER
-            and row.hold != holds.NUMBER_USED
-        ):
+        elif facts.status == "cancelled" and changes.waited(row, now) >= changes.GIVES_UP_AFTER:
             tx.note(
                 row.pk,
                 hold=changes.GIVEN_UP,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.organizer.archiving import mark_restored
 from worker.organizer.decisions import disqualify, retry
 from worker.organizer.session import open_session
 from worker.state import State
@@ -310,7 +311,7 @@ def test_a_large_upload_for_a_team_of_others_waits(harness: Harness, worker: Ste
     assert worker.alerts() == set()
 
 
-@pytest.mark.parametrize("escape", ["canceled for a while", "run again"])
+@pytest.mark.parametrize("escape", ["cancelled for a while", "cancelled before a restore", "run again"])
 def test_a_submission_that_waits_for_the_organizers_cannot_escape(
     harness: Harness, worker: StepWorker, escape: str
 ) -> None:
@@ -323,6 +324,10 @@ def test_a_submission_that_waits_for_the_organizers_cannot_escape(
         planted = harness.evalai.rerun(planted)
     else:
         harness.evalai.edit(planted, status="cancelled")
+        if escape == "cancelled before a restore":
+            with worker.store.write() as tx:
+                mark_restored(tx, worker.clock.now().isoformat())
+            worker.restart()
         worker.wait(60)
         harness.evalai.edit(planted, status="submitted")
     worker.wait(60)

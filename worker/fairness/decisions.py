@@ -161,7 +161,7 @@ def _moved(
     if off and off.place in TAKEN_OFF and taken_off(earlier, replay.rules(earlier.at)) is None:
         yield f"was taken off the board: {TAKEN_OFF[off.place].format(by=off.by)}", ""
     if any(getattr(earlier, name) != getattr(later, name) for name in DESCRIBED):
-        yield "has another method or other links", later.reason
+        yield "was given another method or other links", later.reason
     if is_baseline and rules and not membership.is_baseline(earlier, rules):
         yield "became a baseline", later.reason
 

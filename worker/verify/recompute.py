@@ -72,7 +72,7 @@ def published_verdicts(
 
 def _folds(phase: RevealedPhase) -> int:
     """Return how many folds of one content are trained."""
-    return len(phase.manifest.tasks) * phase.latest.protocol.folds
+    return len(phase.manifest.tasks) * phase.protocol.folds
 
 
 def _reference(repository: PublicRepository) -> None:
@@ -120,7 +120,7 @@ def _of_contents(
         yield Verdict(
             status=Status.RECOMPUTED,
             sentence=f"the scores of {count_of(len(submissions), 'entry', 'entries')} were recomputed from published files,"
-            f" {len(tasks)} x {phase.latest.protocol.folds} folds each; the largest difference is {worst:.1e}",
+            f" {len(tasks)} x {phase.protocol.folds} folds each; the largest difference is {worst:.1e}",
             submissions=tuple(sorted(submissions)),
         )
 
@@ -131,12 +131,12 @@ def _embeddings(phase: RevealedPhase, content: str, contents: Contents) -> Embed
     Raises:
         CheckEnded: If it is not the embeddings of a submission to this phase.
     """
-    size = canonical_bytes(phase.ids, phase.latest.protocol.embedding_dim)
+    size = canonical_bytes(phase.ids, phase.protocol.embedding_dim)
     joined = b"".join(map(contents, disclosure.part_names(content, size)))
     if hashlib.sha256(joined).hexdigest() != content:
         return None
     try:
-        return Embeddings.from_canonical(joined, phase.ids, phase.latest.protocol.embedding_dim)
+        return Embeddings.from_canonical(joined, phase.ids, phase.protocol.embedding_dim)
     except ValueError as error:
         raise CheckEnded(f"its file cannot be scored ({error})") from None
 
@@ -169,7 +169,7 @@ def submission_verdicts(
     refused: list[ParticipantError] = []
     readable: list[tuple[RevealedPhase, Embeddings]] = []
     for phase in phases.values():
-        columns = phase.latest.protocol.embedding_dim
+        columns = phase.protocol.embedding_dim
         try:
             embeddings = read_submission(file, phase.ids, columns, max_expanded_bytes=EXPANDED_BYTES)
             readable.append((phase, embeddings))
@@ -214,7 +214,7 @@ def _of_file(
     submissions, worst = _recomputed(phase, embeddings, tasks, engine, lambda done: progress(done, of))
     yield Verdict(
         status=Status.RECOMPUTED,
-        sentence=f"all {len(tasks)} x {phase.latest.protocol.folds} fold scores were recomputed; the largest difference is {worst:.1e}",
+        sentence=f"all {len(tasks)} x {phase.protocol.folds} fold scores were recomputed; the largest difference is {worst:.1e}",
         submissions=submissions,
     )
 
@@ -235,7 +235,7 @@ def _recomputed(
     records = [
         record
         for record in phase.records_of(embeddings.content_hash)
-        if record.versions == versions and record.protocol == phase.latest.protocol.hash
+        if record.versions == versions and record.protocol == phase.protocol.hash
     ]
     if not records:
         raise CheckEnded(
@@ -244,9 +244,7 @@ def _recomputed(
         )
     key, device = phase.latest.splits_key(phase.key), make_engine(ENGINES[engine])
     try:
-        card = score_embeddings(
-            embeddings, tasks, phase.latest.protocol, key, engine=device, progress=progress
-        )
+        card = score_embeddings(embeddings, tasks, phase.protocol, key, engine=device, progress=progress)
     except ParticipantError as error:
         raise CheckEnded(f"its file cannot be scored ({error.sentence})") from None
     worst = max(

@@ -33,10 +33,11 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         line, what = lines.get(commitment), f"the event {event.kind} of {event.at.isoformat()}"
         if line is None:
             raise CheckEnded(f"{what} is not in the public log")
+        number = line.sequence
         require(
             event.at <= line.made_at + SECOND, f"{what} is in a batch that was made before the event happened"
         )
-        before = log[line.sequence - 2] if line.sequence > 1 and line.sequence - 1 not in lost else None
+        before = log[number - 2] if number > 1 and number - 1 not in lost else None
         require(before is None or event.at >= before.made_at, f"{what} was left out of the next batch")
         if isinstance(event, ChallengeEvent) and event.what == events.RESTORED:
             require(line.restored is not None, f"{what} is in a batch that does not report a restored backup")
@@ -46,9 +47,9 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         "the reveal is dated later than the last line of the public log",
     )
     late = [waited for waited in waits if waited > CADENCES * every]
+    are = "is" if len(waits) == 1 else "are"
     sentence = (
-        f"{all_of(len(waits), 'event')} of its register {'is' if len(waits) == 1 else 'are'} in the public log,"
-        " each in the next batch"
+        f"{all_of(len(waits), 'event')} of its register {are} in the public log, each in the next batch"
     )
     if late:
         hours = max(late).total_seconds() / 3600

@@ -111,6 +111,11 @@ class RevealedPhase:
         """The phase's latest manifest."""
         return self.latest.manifest
 
+    @property
+    def protocol(self) -> Protocol:
+        """The phase's latest protocol."""
+        return self.latest.protocol
+
     @cached_property
     def protocols(self) -> Mapping[str, Protocol]:
         """The protocols that were committed to, by their hash."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import takewhile
 
-from leaderboard import DecisionKind
+from leaderboard import Decision, DecisionKind
 from leaderboard.rendering import rank_changes
 from scoring.printable import name_some
 from worker.fairness.decisions import TAKEN_OFF, minute
@@ -31,7 +31,7 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
     for decision in decided(phase.replay):
         changes = [] if decision.kind is DecisionKind.OTHER else rank_changes(phase.boards, decision.at)
         effect = f", which changed these ranks: {name_some(changes)}" if changes else ""
-        sentences.append(f"{decision.text} on {minute(decision.at)}{because(decision.reason)}{effect}")
+        sentences.append(f"{told(decision)}{effect}")
     sentences += [  # they would count if the board had not been closed before
         f"submission {placed.facts.submission} of {placed.facts.team} was answered after the board was closed"
         for placed in phase.places.values()
@@ -41,6 +41,11 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
         yield consistent("its rules never changed, and no entry was taken off the board")
         return
     yield consistent(f"what was decided or happened: {'; '.join(sentences)}")
+
+
+def told(decision: Decision) -> str:
+    """Return a decision with its time and its reason."""
+    return f"{decision.text} on {minute(decision.at)}{because(decision.reason)}"
 
 
 def because(reason: str) -> str:

@@ -20,14 +20,14 @@ from leaderboard.rendering import EntryRow, PhaseDocument, display_name, each_bo
 from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
 from worker.fairness import id_lists
-from worker.fairness.decisions import decisions, minute
+from worker.fairness.decisions import decisions
 from worker.fairness.documents import Malformed, read
 from worker.fairness.events import SubmissionEvent
 from worker.fairness.register import LATEST
 from worker.participant.challenge import list_path
 from worker.verify.commits import HISTORY, Step
-from worker.verify.decisions import because
-from worker.verify.public import NEVER, PublicRepository
+from worker.verify.decisions import told
+from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
 from worker.verify.verdict import Verdict, believed, consistent, require
 
@@ -68,7 +68,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
             require(not document.entries, f"{where} has entries, but no place in the history")
         newest = repository.newest_board(name, step.version(HISTORY).size)
         require(
-            document.sequence == newest or (document.made_at or NEVER) < repository.restored_at,
+            document.sequence == newest or repository.may_show_again(document.made_at),
             f"{where} was not the newest one then, which was board {newest}",
         )
         if phase is not None:
@@ -120,7 +120,7 @@ def _registered(phase: RevealedPhase) -> set[str]:
 
 def _words(decided: Iterable[Decision], described: Iterable[EntryRow | SubmissionEvent]) -> set[str]:
     """Return decisions, and the methods and links of submissions, as they are told."""
-    return {f"{made.text} on {minute(made.at)}{because(made.reason)}" for made in decided} | {
+    return set(map(told, decided)) | {
         f"{display_name(words)} under submission {row.submission}"
         for row in described
         for words in filter(None, (row.method, row.project_url, row.publication_url))
@@ -143,7 +143,7 @@ def _compare_rules(
     document: PhaseDocument, phase: RevealedPhase, moments: Sequence[datetime], where: str
 ) -> None:
     """Check that rules and close were registered at some time from this board to the next one; ``moments`` are those of all boards."""
-    decisions = phase.replay.decisions
+    decisions, restored_at = phase.replay.decisions, phase.replay.restored_at
     begins = document.made_at or decisions.events[0].at
     place = bisect_right(moments, begins)
     ends = moments[place] if place < len(moments) else LATEST
@@ -155,7 +155,8 @@ def _compare_rules(
         if event is not None
     ]
     require(
-        (document.rules, document.closed_at) in registered or begins < (phase.replay.restored_at or NEVER),
+        (document.rules, document.closed_at) in registered
+        or (restored_at is not None and begins < restored_at),
         f"{where} states other rules or another close than those that were registered then",
     )
 

@@ -22,7 +22,7 @@ from worker.fairness.disclosure import FILES_PATH, register_path, reveal_path
 from worker.fairness.documents import read
 from worker.participant.challenge import list_path
 from worker.verify.commits import HISTORY, is_own
-from worker.verify.public import NEVER, PublicRepository
+from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
 from worker.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
@@ -62,9 +62,8 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
         newest = repository.newest_board(name, len(repository.files.get(HISTORY, b"")) + 1)
         if document.sequence != newest:
             older = f"the page shows board {document.sequence}, and the newest one in the history is board {newest}"
-            yield (believed if (document.made_at or NEVER) < repository.restored_at else contradicted)(
-                older, phase=name
-            )
+            is_restored = repository.may_show_again(document.made_at)
+            yield (believed if is_restored else contradicted)(older, phase=name)
     words = next(iter(shown.values()))
     links = " and ".join(f"“{address}”" for address in (words.link, words.page) if address)
     sentence = f"the title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words"

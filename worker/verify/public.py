@@ -40,7 +40,7 @@ from worker.verify.commits import (
 
 SHOWN = 20  # files whose authors are looked up
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
-NEVER = datetime.min.replace(tzinfo=UTC)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _PART = re.compile(r"[0-9a-f]+\.[0-9]+")  # the name of a part of a content
 
 
@@ -180,9 +180,13 @@ class PublicRepository:
         return list(accumulate(len(text) + 1 for _, text in self._boards))
 
     @cached_property
-    def restored_at(self) -> datetime:
-        """When the state was last restored from a backup, according to the log; what was made before that may be shown again."""
-        return max((line.made_at for line in self.log if line.restored is not None), default=NEVER)
+    def _restored_at(self) -> datetime:
+        """When the state was last restored from a backup, according to the log."""
+        return max((line.made_at for line in self.log if line.restored is not None), default=_NEVER)
+
+    def may_show_again(self, made_at: datetime | None) -> bool:
+        """Return whether a board was made before the state was last restored, which then shows what is older than the history."""
+        return (made_at or _NEVER) < self._restored_at
 
     @cached_property
     def uncommitted(self) -> list[str]:

@@ -377,7 +377,7 @@ def counting_columns(matrix: NDArray[np.float32], numbers: NDArray[np.intp]) -> 
     for column in candidates:
         values = matrix[:, column].astype(np.float64)
         ordered = np.sort(values)
-        if (values - numbers == values[0] - numbers[0]).all() or (
+        if (np.diff(values) == np.diff(numbers)).all() or (
             ordered[0] in {0, 1} and np.array_equal(ordered - ordered[0], counted)
         ):
             found.append(int(column))

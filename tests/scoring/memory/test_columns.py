@@ -84,6 +84,14 @@ def test_a_column_that_counts_the_rows_is_refused(numbers: Any, tmp_path: Path) 
         ridge(MATRIX, pd.DataFrame({"a": range(ROWS), "height": LABELS}))
 
 
+@pytest.mark.parametrize("constant", [1e30, -3.4028235e38, 2.0**60])
+def test_a_large_constant_counts_nothing(constant: float) -> None:
+    """Such as the value of missing data, from which the number of a row takes nothing away."""
+    given = np.column_stack([MATRIX, np.full(ROWS, constant)])
+    with pytest.warns(UserWarning, match="means that are much farther apart"):
+        assert ridge(given).report.embedding_dim == 5
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_labels_inside_the_embeddings_are_refused() -> None:
     """By value, in any coding of classes, or by name; in an array, which has no names, a note tells it."""

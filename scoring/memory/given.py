@@ -205,7 +205,10 @@ def _numbers(table: pd.DataFrame) -> pd.DataFrame | NDArray[Any]:
             hint="Leave out what is not a dimension. If a column has the ids, pass id_column.",
             code="score.columns",
         )
-    return table.assign(**converted)
+    # not table.assign, whose time grows with the square of the number of columns
+    return pd.DataFrame(
+        {column: converted[column] if column in converted else table[column] for column in table}
+    )
 
 
 def _holds_vectors(column: pd.Series[Any]) -> bool:

@@ -92,6 +92,14 @@ def test_a_large_constant_counts_nothing(constant: float) -> None:
         assert ridge(given).report.embedding_dim == 5
 
 
+def test_a_table_of_many_columns_has_the_scores_of_its_values() -> None:
+    """Also with columns that are no dimensions, and with an index whose values repeat; the time grows with the number of columns."""
+    wide = np.random.RandomState(1).standard_normal((ROWS, 5000))
+    table = pd.DataFrame(wide, index=np.arange(ROWS) // 2).assign(place="here")
+    with pytest.warns(UserWarning, match='1 extra column was ignored: "place"'):
+        assert ridge(table).q == ridge(wide).q
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_labels_inside_the_embeddings_are_refused() -> None:
     """By value, in any coding of classes, or by name; in an array, which has no names, a note tells it."""

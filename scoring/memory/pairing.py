@@ -55,8 +55,18 @@ def texts(ids: Iterable[Any], name: str) -> tuple[str, ...]:
     """Return ids as text, numbers without decimals if they are whole.
 
     Raises:
-        WrongValue: If one is missing.
+        WrongValue: If one is missing, or a number that may have been rounded.
     """
+    ids = list(ids)
+    rounded = [
+        value for value in ids if isinstance(value, (float, np.floating)) and abs(np.spacing(value)) > 1
+    ]
+    if rounded:
+        raise WrongValue(
+            f"The {name} have ids that are decimal numbers too large to be exact, such as {rounded[0]:.17g}.",
+            hint="Read them as whole numbers or as text: pandas makes decimals of them if one is missing.",
+            code="score.rounded_id",
+        )
     words = tuple(without_suffix(as_text(identifier)) for identifier in ids)
     if missing := sum(not word for word in words):
         raise WrongValue(

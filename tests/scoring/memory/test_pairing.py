@@ -118,6 +118,9 @@ def test_ids_are_compared_as_text() -> None:
         "a",
         "a",
     )
+    for rounded in (2.0**53, -1e300, np.float32(2**24)):
+        with pytest.raises(ValueError, match="decimal numbers too large to be exact"):
+            texts([1, rounded], "labels")
     with pytest.raises(ValueError, match="1 row without an id, first at position 1"):
         texts(["a", None], "embeddings")
     repeated = Rows(count=3, ids=("a", "b", "a"))

@@ -119,7 +119,8 @@ def python_errors() -> Iterator[None]:
     """Turn errors of participants and organizers into errors that are a ``ValueError`` too, for callers in Python.
 
     Raises:
-        WrongValue: With the same message and code; an error that is an exception of Python already stays as it is.
+        WrongValue: With the same message and code; an error that is an exception of Python already stays as it is. Also for a text with
+            half a character, such as the name of a file that is not UTF-8, wherever it is used first.
     """
     try:
         yield
@@ -127,6 +128,14 @@ def python_errors() -> Iterator[None]:
         if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
             raise
         raise WrongValue(error.sentence, hint=error.hint, code=error.code) from None
+    except UnicodeEncodeError as error:
+        if error.reason != "surrogates not allowed":
+            raise
+        raise WrongValue(
+            f"There is a text that UTF-8 does not have: {error.object[max(0, error.start - 20) : error.start + 20]!a}.",
+            hint="Python makes it of names that are not UTF-8. Replace such characters: name.encode(errors='replace').decode().",
+            code="score.text",
+        ) from None
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from scoring.memory.kinds import decide, split_name
 from scoring.memory.pairing import as_text, pair
 from scoring.memory.result import Result
 from scoring.neuco_bench.configuration import SAMPLE, StandaloneSettings, parameters_of, parse_settings
-from scoring.neuco_bench.labels import LabeledTask, Labels, id_names, read_annotations
+from scoring.neuco_bench.labels import LabeledTask, Labels, id_names, names_a_folder, read_annotations
 from scoring.neuco_bench.material import Material, chosen_tasks, join_material, read_material
 from scoring.neuco_bench.reading import take_embeddings
 from scoring.neuco_bench.run import SEED, score_run
@@ -335,10 +335,10 @@ def _labeled(
     done, warned, notes, named = [], [], [], list[tuple[str, ...]]()
     for task in tasks:
         name, declared = split_name(task.name)
-        if not name.strip() or name in {".", ".."} or any(sign in name for sign in "/\\\0"):
+        if not name.strip() or not names_a_folder(name):
             raise WrongValue(
                 f"The task {name!r} cannot have this name.",
-                hint="Use a name without slashes.",
+                hint="Use a name in UTF-8 without slashes.",
                 code="score.task",
             )
         if embeddings is None:

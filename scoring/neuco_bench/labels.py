@@ -114,13 +114,18 @@ def read_annotations(path: Path, id_column: str | None = None) -> Labels:
 
 def _source(file: Path) -> tuple[str, str, Path]:
     name, _, kind = file.stem.rpartition("__")
-    if not name:
+    if not names_a_folder(name):
         raise OrganizerError(
             f"{file} is not named after a task and its type.",
-            hint="Name it <task>__regr.csv or <task>__cls.csv, or move it out of the folder.",
+            hint="Name it <task>__regr.csv or <task>__cls.csv, in UTF-8, or move it out of the folder.",
             code="standalone.bad_name",
         )
     return name, kind, file
+
+
+def names_a_folder(name: str) -> bool:
+    """Return whether a name can be that of a folder of results; half a character, from a name that is not UTF-8, cannot be written."""
+    return name not in {"", ".", ".."} and not re.search("[/\\\\\0\ud800-\udfff]", name)
 
 
 def read_labels(

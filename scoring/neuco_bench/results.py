@@ -21,6 +21,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from scoring.errors import OrganizerError
 from scoring.neuco_bench.configuration import StandaloneSettings
+from scoring.neuco_bench.labels import names_a_folder
 from scoring.neuco_bench.run import RunReport, TaskReport
 from scoring.probes.probe import make_probe
 from scoring.tasks import ceiled, group_scores
@@ -36,10 +37,10 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
         OrganizerError: If a name is not a valid folder name, or the folder cannot be made.
     """
     for option, name in (("--phase", phase), ("--method_name", method)):
-        if not name or name in {".", ".."} or "/" in name or "\\" in name or "\0" in name:
+        if not names_a_folder(name):
             raise OrganizerError(
                 f"{option} {name!r} cannot be used as the name of a folder.",
-                hint="Use a name without slashes, such as mine_v2.",
+                hint="Use a name in UTF-8 without slashes, such as mine_v2.",
                 code="standalone.bad_name",
             )
     stem = f"{method}_{now:%Y%m%d_%H%M%S}"

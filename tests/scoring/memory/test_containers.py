@@ -278,6 +278,25 @@ NAMES: list[list[Any]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("labels", "options"),
+    [
+        ({"ids": [f"{name}\udce9" for name in IDS], "labels": LABELS}, {}),
+        (dict(zip([f"{name}\udce9" for name in IDS], LABELS, strict=True)), {}),
+        (["\udce9" if label > 0 else "b" for label in LABELS], {}),
+        ({"h\udce9he": LABELS}, {}),
+        (LABELS, {"groups": [f"\udce9{row // 4}" for row in range(ROWS)]}),
+    ],
+)
+def test_half_a_character_is_refused(labels: Any, options: dict[str, Any]) -> None:
+    """Python makes it of names of files that are not UTF-8; no result could be written with it."""
+    ids = [*labels["ids"]] if isinstance(labels, dict) and "ids" in labels else [*labels]
+    given = dict(zip(ids, MATRIX, strict=True)) if len(ids) == ROWS and isinstance(labels, dict) else MATRIX
+    with pytest.raises(ValueError, match=r"\\udce9.*UTF-8|UTF-8.*\\udce9") as caught:
+        ridge(given, labels, **options)
+    assert type(caught.value).__module__ == "scoring.errors"
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("ids", NAMES, ids=["text", "floats", "bytes", "tuples"])
 def test_ids_to_leave_out_may_have_any_type_that_ids_have(ids: list[Any]) -> None:

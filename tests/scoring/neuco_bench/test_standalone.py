@@ -136,6 +136,9 @@ def test_label_files_that_are_not_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "a__regr.csv").unlink()
     with pytest.raises(OrganizerError, match=r"only b__cls.csv.gz, c__regr.parquet\."):
         read_annotations(tmp_path)
+    (tmp_path / "h\udce9he__regr.csv").touch()
+    with pytest.raises(OrganizerError, match=r"h\udce9he__regr.csv is not named .* in UTF-8"):
+        read_annotations(tmp_path)
 
 
 def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
@@ -341,7 +344,7 @@ def test_two_runs_in_a_second_have_different_folders(tmp_path: Path) -> None:
     now = datetime(2026, 3, 2, 9, 5, 7, tzinfo=UTC)
     names = [make_run_folder(tmp_path, phase="p", method="m", now=now).name for _ in range(3)]
     assert names == ["m_20260302_090507", "m_20260302_090507_2", "m_20260302_090507_3"]
-    for phase, method in (("..", "m"), ("p", "a/b"), ("", "m")):
+    for phase, method in (("..", "m"), ("p", "a/b"), ("", "m"), ("p", "m\udce9")):
         with pytest.raises(OrganizerError):
             make_run_folder(tmp_path, phase=phase, method=method, now=now)
 

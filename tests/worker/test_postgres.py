@@ -127,6 +127,37 @@ def test_errors_get_a_sentence(postgres: Server) -> None:
         assert "hunter2" not in str(caught.value)
 
 
+def test_a_role_that_may_make_no_tables_is_told_what_the_server_says(postgres: Server) -> None:
+    """Since version 15, only the owner of a database may make tables in it."""
+    name = postgres.fresh()
+    with postgres.connect(name) as connection:
+        connection.execute("CREATE ROLE guest LOGIN")
+    with pytest.raises(InfrastructureError, match="permission denied for schema public"):
+        Store(postgres.url(name).replace("//postgres@", "//guest@"))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "setting", "works"),
+    [("SQL_ASCII", "", True), ("UTF8", "SET client_encoding = 'LATIN1'", True), ("LATIN1", "", False)],
+)
+def test_every_name_can_be_stored(postgres: Server, encoding: str, setting: str, works: bool) -> None:
+    """A server without a locale makes databases without an encoding; one that lacks characters is refused at the start."""
+    name = f"in_{encoding.lower()}"
+    with postgres.connect() as connection:
+        connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")  # type: ignore[arg-type]
+        if setting:
+            connection.execute(f"ALTER DATABASE {name} {setting}")  # type: ignore[arg-type]
+    if not works:
+        with pytest.raises(OrganizerError, match=f"has the encoding {encoding}"):
+            Store(postgres.url(name))
+        return
+    with closing(Store(postgres.url(name))) as store:
+        with store.write() as tx:
+            tx.set_fact("team", "Łódź 東京 \N{ROCKET}")
+        with store.read() as tx:
+            assert tx.fact("team") == "Łódź 東京 \N{ROCKET}"
+
+
 def test_a_second_daemon_waits_and_takes_over(live_shared: Harness, tmp_path: Path) -> None:
     """The leader is killed while it scores: the daemon of another machine fetches the file again and does everything else, once."""
     harness = live_shared

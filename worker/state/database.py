@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlalchemy.exc import (
@@ -25,13 +26,15 @@ from sqlalchemy.exc import (
     DataError,
     DBAPIError,
     IntegrityError,
-    OperationalError,
     ProgrammingError,
     SQLAlchemyError,
 )
 
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.state.leadership import Deposed, StateFailed
+
+if TYPE_CHECKING:
+    import psycopg
 
 CONNECT_WITHIN_S = 10
 LOCK_WITHIN_S = 15  # for a lock of a row or a table
@@ -69,7 +72,7 @@ def make_engine(url: str) -> sa.Engine:
     }
     options = " ".join(f"-c {name}={value}" for name, value in of_server.items())
     try:
-        return sa.create_engine(
+        engine = sa.create_engine(
             url,
             pool_pre_ping=True,
             hide_parameters=True,
@@ -78,6 +81,7 @@ def make_engine(url: str) -> sa.Engine:
             connect_args={
                 "connect_timeout": CONNECT_WITHIN_S,
                 "application_name": "neuco-worker",
+                "client_encoding": "utf8",
                 "options": options,
                 **ours,
             },
@@ -94,6 +98,19 @@ def make_engine(url: str) -> sa.Engine:
             hint="Write postgresql+psycopg://USER@HOST/DATABASE. The password may be in ~/.pgpass.",
             code="state.url",
         ) from None
+    sa.event.listen(engine, "connect", _check_encoding)
+    return engine
+
+
+def _check_encoding(connection: psycopg.Connection, _: object) -> None:
+    """Refuse a database that cannot hold every name of a team; one without an encoding stores bytes as they are."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding not in ("UTF8", "SQL_ASCII"):
+        raise OrganizerError(
+            f"The database in `state` has the encoding {encoding}, which lacks characters that names at EvalAI may have.",
+            hint="Make another one: CREATE DATABASE name ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0.",
+            code="state.encoding",
+        )
 
 
 @contextmanager
@@ -108,12 +125,8 @@ def typed(file: Path | None) -> Iterator[None]:
         yield
     except (DBAPIError, sqlite3.Error) as error:  # the driver's own, while a connection is being prepared
         cause = error.orig if isinstance(error, DBAPIError) else error
-        # Only these say nothing about values.
-        shown = (
-            str(cause).partition("\n")[0]
-            if isinstance(error, OperationalError | sqlite3.Error)
-            else type(error).__name__
-        )
+        # Others say nothing about values in their first line.
+        shown = type(error).__name__ if isinstance(error, DataError) else str(cause).partition("\n")[0]
         refused = isinstance(error, DataError | IntegrityError | ProgrammingError)
         raise failure(cause, file, shown, kind=InfrastructureError if refused else StateFailed) from error
 
@@ -138,7 +151,10 @@ def failure(
     name, hint = f"The state database {file}", "Check the disk space and the permissions."
     if file is None:
         name = "The state database"
-        hint = "Check that the PostgreSQL server in `state` is running, that this machine can reach it, and what its log says."
+        hint = (
+            "Check that the PostgreSQL server in `state` is running, that this machine can reach it, that the role owns the database, and"
+            " what the server's log says."
+        )
     return kind(f"{name} failed: {reason}.", hint=hint, code="state.database")
 
 

@@ -215,6 +215,16 @@ def test_a_leader_that_loses_its_lock_ends(live_shared: Harness, postgres: Serve
     assert again.wait() == 0
 
 
+def test_a_state_that_no_worker_has_used_is_no_dump(shared: Harness) -> None:
+    """The wrong database, or a dump that was not restored yet; an archive beside --dump is not ignored either."""
+    refused = shared.command("challenge", "restore", "--dump")
+    assert refused.returncode == 2
+    assert "First run pg_restore" in refused.stderr
+    both = shared.command("challenge", "restore", "backup.zip", "restored", "--dump")
+    assert both.returncode == 2
+    assert "or --dump alone" in both.stderr
+
+
 def test_a_state_restored_from_a_dump_looks_for_what_it_lacks(shared: Harness) -> None:
     """After the organizer's command, later answers at EvalAI are named, and the public log is continued."""
     shared.submit("A", embeddings(0))

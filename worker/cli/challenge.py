@@ -363,16 +363,22 @@ def restore(
     """
     from worker.organizer.archiving import mark_restored, read_backup
 
-    if dump:
+    if dump and archive is None:
         with open_session(config) as session, session.store.write() as tx:
+            if tx.last_leader() is None:
+                raise OrganizerError(
+                    "No worker has ever used this state, so it does not come from a dump.",
+                    hint="First run pg_restore --clean --if-exists, with the database in `state` of the configuration.",
+                    code="restore.empty",
+                )
             mark_restored(tx, session.now.isoformat())
         print(
             "Recorded. Start the worker now; an alert will name the submissions that were answered after the dump."
         )
         return
-    if archive is None or directory is None:
+    if archive is None or directory is None or dump:
         raise OrganizerError(
-            "Restoring needs an archive and a folder.",
+            "Restoring needs an archive and a folder, or --dump alone.",
             hint="Write: neuco-worker challenge restore ARCHIVE DIRECTORY",
             code="restore.arguments",
         )

@@ -122,20 +122,20 @@ _REFUSALS = (
     (
         _HOST_KEY,
         "leaderboard.host_key",
-        "The host key of the leaderboard's server is unknown, or differs from the known one.",
+        "The host key of the leaderboard's server is unknown, or differs from the known one",
         "Compare the server's published key with the file in leaderboard.known_hosts. If that is not set, write the published key into a"
         " file, and name the file there.",
     ),
     (
         _CREDENTIALS,
         "leaderboard.auth_refused",
-        "The leaderboard's repository refused the credentials.",
+        "The leaderboard's repository refused the credentials",
         "Check that leaderboard.token or leaderboard.ssh_key is valid, has not expired, and is allowed to write to the repository.",
     ),
     (
         _NOT_FOUND,
         "leaderboard.repository_not_found",
-        "The leaderboard's repository was not found.",
+        "The leaderboard's repository was not found",
         "Check leaderboard.repository, and whether the credentials may read it. Servers hide private repositories from other accounts.",
     ),
 )
@@ -154,10 +154,11 @@ _HINTS = (
     ("no space left|out of memory|malloc", "Free some space or memory, and try again."),
 )  # fmt: skip
 _PUSH_REFUSED = re.compile(
-    r"hook declined|protected branch|GH00\d|GH013|denyCurrentBranch|branch is currently checked out|prohibited|not allowed",
+    r"hook declined|protected branch|GH00\d|GH013|denyCurrentBranch|branch is currently checked out|prohibited|not allowed|"
+    "exists; cannot create",
     re.I,
 )
-_TOLD = re.compile(r"^remote: +(?:error: +)?(.*\S)\s*$", re.MULTILINE)  # what the server says about a push
+_TOLD = re.compile(r"^remote: +(?:error: +)?(.*\S)\s*$", re.MULTILINE)  # what the server says
 _MOVED = re.compile(
     r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value|reference already exists",
     re.I,
@@ -167,7 +168,8 @@ _DAMAGED = re.compile(
 )
 _PREFIX = re.compile(r"((fatal|error|remote): +)+", re.I)
 _BESIDE_THE_REASON = re.compile(
-    r"warning|hint:|fatal: could not read from remote|please make sure|and the repository exists", re.I
+    r"warning|hint:|to \S+$|[*=+-]?\s*\w+:refs/|fatal: could not read from remote|please make sure|and the repository exists",
+    re.I,
 )
 
 
@@ -186,11 +188,11 @@ class CloneDamaged(InfrastructureError):
 
 def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
     """Return the error for git's message when ``git <verb>`` failed with a remote."""
+    told = printable("; ".join(_TOLD.findall(message)))[:SHOWN].rstrip(".")
     if verb == "push":
         if _PUSH_REFUSED.search(message):
-            told = printable("; ".join(_TOLD.findall(message)))[:SHOWN].rstrip(".") or "it gives no reason"
             return OrganizerError(
-                f"The leaderboard's repository refused the push: {told}.",
+                f"The leaderboard's repository refused the push: {told or 'it gives no reason'}.",
                 hint="Do what it says. If it protects the branch, allow the account of the token or key to push to leaderboard.branch, or"
                 " set another branch.",
                 code="leaderboard.push_refused",
@@ -201,7 +203,7 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
         return reason
     for pattern, code, sentence, hint in _REFUSALS:
         if re.search(pattern, message, re.IGNORECASE):
-            return OrganizerError(sentence, hint=hint, code=code)
+            return OrganizerError(f"{sentence}: {told}." if told else f"{sentence}.", hint=hint, code=code)
     if _DAMAGED.search(message):
         return CloneDamaged()
     if remote.folder is not None:
@@ -210,8 +212,9 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
             hint="The worker tries again. If this continues, make the repository again: `git init --bare -b main`.",
             code="leaderboard.unreachable",
         )
+    why = f": {told}" if told else ", probably because the server cannot be reached"
     return InfrastructureError(
-        f"git {verb} failed at the leaderboard's repository, probably because the server cannot be reached.",
+        f"git {verb} failed at the leaderboard's repository{why}.",
         hint="The worker tries again. If this continues, check the network and the server's status page.",
         code="leaderboard.unreachable",
     )

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from werkzeug.exceptions import abort
+from werkzeug.wrappers import Response
 
 from leaderboard.git import (
     Published,
@@ -398,6 +400,34 @@ def test_a_push_that_a_hook_declines_is_an_organizer_error(board: Board) -> None
         error = board.fails(board.publisher(), "leaderboard.push_refused", OrganizerError, push_only=True)
         assert f"refused the push: {said}" in error.sentence
         assert error.sentence.isprintable()
+
+
+def test_a_branch_below_ours_is_named(board: Board) -> None:
+    """Git cannot make our branch next to it; nobody pushed to ours meanwhile."""
+    board.push()
+    board.git("branch", "--move", "main", "main/other")
+    error = board.fails(board.publisher(), "leaderboard.push_refused", OrganizerError, push_only=True)
+    assert "'refs/heads/main/other' exists" in error.sentence
+
+
+def test_what_a_push_did_is_no_reason(board: Board) -> None:
+    """Whoever receives it is killed after it was accepted; the message repeats neither the address nor the commit."""
+    board.hook("post-receive", "kill -9 $PPID\n")
+    error = board.fails(board.publisher(), "leaderboard.unreachable", InfrastructureError, push_only=True)
+    assert "refs/heads/main" not in error.sentence
+    assert error.sentence.count(str(board.remote)) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(403, "leaderboard.auth_refused"), (429, "leaderboard.unreachable")]
+)
+def test_a_server_that_refuses_is_quoted(board: Board, tmp_path: Path, status: int, code: str) -> None:
+    """An archived repository is no wrong token, and a server that says that it is busy can be reached."""
+    with serve(tmp_path, TOKEN) as server:
+        said = Response("This repository was archived.", status, mimetype="text/plain")
+        server.on_request = lambda: abort(said)
+        ours = board.publisher(f"{server.url}/remote.git", token=TOKEN)
+        assert "This repository was archived." in board.fails(ours, code, NeucoError).sentence
 
 
 def test_a_silent_server_times_out(board: Board) -> None:

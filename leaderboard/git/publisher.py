@@ -50,12 +50,14 @@ class Published:
         changed: Whether this call pushed it.
         others: The newest commits with which others had changed our files, except the text in README.md; hash and author of each.
         rewritten: Whether the branch no longer contained our last commit.
+        shown: The branch that visitors saw before; None if there was none.
     """
 
     commit: str
     changed: bool
     others: str = ""
     rewritten: bool = False
+    shown: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,7 @@ class _Seen:
 
     Attributes:
         tip: Its tip; None if there is no branch.
+        shown: The branch that visitors see; None if there is none.
         own: Our newest commit in it, or the one that was pushed last; None if there is neither.
         contained: Whether the branch contains the commit that was pushed last.
         existing: The files at the tip.
@@ -71,6 +74,7 @@ class _Seen:
     """
 
     tip: str | None
+    shown: str | None
     own: str | None
     contained: bool
     existing: Files
@@ -209,11 +213,13 @@ class Publisher:
         self._git.stop()
 
     def _look(self, sign: Sign, last: str | None) -> _Seen:
-        tip, _ = self._clone.fetch()
+        tip, shown = self._clone.fetch()
         own, contained = (tip, True) if last == tip else self._clone.newest_own(last, tip, sign)
         existing = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
         published = existing if own == tip else self._clone.files(own, OWN_FILES, RELEVANT_FOLDERS)
-        return _Seen(tip=tip, own=own, contained=contained, existing=existing, published=published)
+        return _Seen(
+            tip=tip, shown=shown, own=own, contained=contained, existing=existing, published=published
+        )
 
     def _publish_once(
         self,
@@ -238,6 +244,7 @@ class Publisher:
             changed=False,
             others=self._clone.authors(str(own), str(tip), restored) if restored else "",
             rewritten=not seen.contained,
+            shown=seen.shown,
         )
         others = tuple(path for path in files if path not in existing)
         standing = {**existing, **self._clone.files(tip, others, ())}

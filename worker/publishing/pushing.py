@@ -11,6 +11,7 @@ from leaderboard import Site
 from leaderboard.git import OWN_FOLDERS, README, Files, Published, Publisher, PublisherSettings
 from leaderboard.rendering import render, unrecorded
 from scoring.documents import UNREADABLE
+from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
 from worker.fairness import commitments, published, receipts
@@ -25,6 +26,25 @@ OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
 _LAST_COMMIT = "last_commit"
 REPLACES_FOREIGN = "replaces_foreign"  # a fact: where a first push may replace files of others
+
+
+class NotShown(OrganizerError):
+    """Visitors of the repository do not see the branch with the board.
+
+    Args:
+        branch: The branch with the board.
+        shown: The one that they see; None if there is none.
+    """
+
+    usual_code = "leaderboard.not_shown"
+
+    def __init__(self, branch: str, shown: str | None) -> None:
+        super().__init__(
+            f"The board is pushed to the branch {branch}, but the repository's default branch is {shown or 'one that does not exist'}."
+            " Its page and a clone of it do not show the board.",
+            hint=f"Make {branch} the default branch in the repository's settings (on a server of your own: git symbolic-ref HEAD"
+            f" refs/heads/{branch}), or correct leaderboard.branch.",
+        )
 
 
 def push(publisher: Publisher, cycle: Cycle, *, last: str | None, replace_foreign: bool) -> Published:
@@ -124,6 +144,10 @@ def record_push(
     tx.set_fact(PUBLIC_SINCE, json.dumps(since + [now.isoformat()] * (len(json.loads(public)) - len(since))))
     tx.complete_publish(Completed(generation=cycle.generation, commit=pushed.commit, changed=pushed.changed))
     tx.resolve_alert("leaderboard.push")
+    if pushed.shown in (None, configuration.leaderboard.branch):
+        tx.resolve_alert("leaderboard.shown")
+    else:
+        tx.report("leaderboard.shown", NotShown(configuration.leaderboard.branch, pushed.shown), now=now)
 
 
 def last_commit(tx: Transaction, configuration: Configuration) -> str | None:
@@ -142,7 +166,7 @@ def _record_commit(
         tx.raise_alert(
             REWRITTEN,
             REWRITTEN,
-            f"{event} The worker pushed everything again. Find out who forced a push, and protect the branch against forced pushes.",
+            f"{event} The worker pushed everything again. Find out who forced a push or removed the branch, and protect it.",
             now=now,
             happened=True,
         )

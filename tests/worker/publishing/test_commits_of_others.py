@@ -141,6 +141,26 @@ def test_a_forced_push_is_reported_and_registered(harness: Harness, worker: Step
     assert harness.contradictions() == []
 
 
+def test_a_default_branch_that_was_renamed_is_told_until_it_is_shown_again(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """The worker pushes to the branch of the configuration, which visitors and `verify` no longer see."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    git("branch", "--move", "main", "trunk", at=harness.board)
+    git("symbolic-ref", "HEAD", "refs/heads/trunk", at=harness.board)
+    for team, seed in (("B", 2), ("C", 3)):
+        harness.submit(team, embeddings(seed))
+        worker.drive()
+        assert worker.alerts() == {"leaderboard.rewritten", "leaderboard.not_shown"}
+    assert "git symbolic-ref HEAD refs/heads/main" in worker.alert("leaderboard.not_shown")
+    git("symbolic-ref", "HEAD", "refs/heads/main", at=harness.board)
+    harness.submit("D", embeddings(4))
+    worker.drive()
+    assert worker.alerts() == {"leaderboard.rewritten"}
+    assert harness.contradictions() == []
+
+
 def press_the_merge_button(board: Path, clone: Path) -> None:
     """Merge a branch that began at an older commit."""
     git("clone", "--quiet", "--branch=main", str(board), str(clone), at=board)

@@ -22,7 +22,7 @@ from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import CheckedChallenge, CheckedRepository, check_git
 from worker.publishing.boards import attestation_files
-from worker.publishing.pushing import REPLACES_FOREIGN, last_commit, place
+from worker.publishing.pushing import REPLACES_FOREIGN, NotShown, last_commit, place
 from worker.runtime.http import HttpSession, proxy_of
 from worker.state import LOG_UNSEEN
 
@@ -64,12 +64,8 @@ def examined(repository: CheckedRepository) -> Iterator[Finding]:
             "Use a bare one, which `git clone --bare` makes of it.",
         )
     if repository.files and default != branch:
-        yield warn(
-            f"The board is pushed to the branch {branch}, but the repository's default branch is {default or 'one that does not exist'}."
-            " Its page and a clone of it do not show the board.",
-            f"Make {branch} the default branch in the repository's settings (on a server of your own: git symbolic-ref HEAD"
-            f" refs/heads/{branch}), or correct leaderboard.branch.",
-        )
+        error = NotShown(branch, default)
+        yield warn(error.sentence, error.hint)
 
 
 def history(repository: CheckedRepository) -> Iterator[Finding]:

@@ -108,8 +108,7 @@ def test_adoption_turns_secrets_into_credentials(tmp_path: Path, monkeypatch: py
     (source / "hook").write_text("https://hooks.example/T")
     lines = EXAMPLE.read_text().replace("  webhook: null ", "  webhook: file:hook ").splitlines()
     text = "\n".join(line for line in lines if not line.startswith(("  token: env:EVALAI", "state:"))) + "\n"
-    for place in (source, folder):
-        (place / "challenge.yaml").write_text(text)
+    (source / "challenge.yaml").write_text(text)
     monkeypatch.setenv("EVALAI_TOKEN", "the-token")
     for name in ("tasks/dev", "ids/dev.txt", "tasks/eval", "ids/eval.txt"):
         with pytest.raises(OrganizerError, match=f"{name} was not copied"):
@@ -127,9 +126,9 @@ def test_adoption_turns_secrets_into_credentials(tmp_path: Path, monkeypatch: py
     )
 
 
-@pytest.mark.processes
-def test_an_adoption_with_a_file_to_copy_by_hand_is_otherwise_complete(tmp_path: Path) -> None:
-    """The service could otherwise read and write nothing, and the command refuses to run again."""
+@pytest.fixture
+def adopt(tmp_path: Path) -> Callable[[], subprocess.CompletedProcess[str]]:
+    """A challenge without tasks in the folder ``my``, and the command that adopts it."""
     command, program = tmp_path / "usr/local/bin/neuco-challenge", tmp_path / "opt/neuco-worker/bin/python"
     for path, text in (
         (command, (ROOT / "deploy" / "neuco-challenge").read_text()),
@@ -145,9 +144,8 @@ def test_an_adoption_with_a_file_to_copy_by_hand_is_otherwise_complete(tmp_path:
         ("signing.key", "y"),
     ):
         (tmp_path / "my" / name).write_text(text)
-    state = tmp_path / "var/lib/neuco-worker/earth"
-    state.mkdir(parents=True, mode=0o755)
-    done = subprocess.run(
+    return partial(
+        subprocess.run,
         [command, "earth", "adopt", "my"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -155,5 +153,41 @@ def test_an_adoption_with_a_file_to_copy_by_hand_is_otherwise_complete(tmp_path:
         text=True,
         check=False,
     )
+
+
+@pytest.mark.processes
+def test_an_adoption_with_a_file_to_copy_by_hand_is_otherwise_complete(
+    adopt: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """The service could otherwise read and write nothing, and the command refuses to run again."""
+    state = tmp_path / "var/lib/neuco-worker/earth"
+    state.mkdir(parents=True, mode=0o755)
+    done = adopt()
     assert (done.returncode, "was not copied" in done.stderr) == (2, True), done
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    assert "to replace it, first move" in adopt().stderr
+
+
+@pytest.mark.processes
+def test_a_failed_adoption_can_be_repeated(
+    adopt: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """After a wrong configuration, or a copy of the state that was interrupted; and root runs nothing from the current folder."""
+    (tmp_path / "yaml.py").write_text("raise SystemExit('not the library')")
+    (tmp_path / "my/state").mkdir()
+    (tmp_path / "my/state/worker.db").touch()
+    source, folder = tmp_path / "my/challenge.yaml", tmp_path / "etc/neuco-worker/earth"
+    source.write_text("dim: wrong\n")
+    assert adopt().returncode == 2
+    assert not (folder / "challenge.yaml").exists()
+    source.write_text(EXAMPLE.read_text())
+    for name in ("tasks/dev", "tasks/eval", "ids"):
+        (tmp_path / "my" / name).mkdir(parents=True)
+    for name in ("dev", "eval"):
+        (tmp_path / f"my/ids/{name}.txt").touch()
+    done = adopt()
+    assert done.returncode == 0, done.stderr
+    assert load(folder / "challenge.yaml").evalai.token == "credential:evalai.token"
+    assert not (tmp_path / "var/lib/neuco-worker/earth/.adopting").exists()
+    (folder / "challenge.yaml").unlink()
+    assert "worker.db exists" in adopt().stderr

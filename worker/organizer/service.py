@@ -42,7 +42,7 @@ CREDENTIALS = {
 
 
 def install(source: Path, folder: Path, database: Path) -> None:
-    """Rewrite the configuration that was copied from ``source`` to ``folder``, and copy the secrets to which it refers.
+    """Copy the secrets to which the configuration in ``source`` refers, and write it, changed, into ``folder``.
 
     Args:
         source: The folder in which the challenge was made.
@@ -52,8 +52,8 @@ def install(source: Path, folder: Path, database: Path) -> None:
     Raises:
         OrganizerError: If the configuration is wrong, or tasks or ids that it names are not in the new folder.
     """
-    path = folder / "challenge.yaml"
-    old = load(source / "challenge.yaml")
+    given, path = source / "challenge.yaml", folder / "challenge.yaml"
+    old = load(given)
     values: dict[tuple[str, ...], str] = {
         ("challenge", "secret"): f"credential:{SECRET_FILE}",
         ("challenge", "signing_key"): f"credential:{KEY_FILE}",
@@ -73,7 +73,7 @@ def install(source: Path, folder: Path, database: Path) -> None:
         if database.exists():
             with closing(Store(f"sqlite:///{database}")) as store, store.write() as tx:
                 tx.set_fact(HOME, None)
-    path.write_text(with_values(path.read_text(encoding="utf-8-sig"), values), encoding="utf-8")
+    path.write_text(with_values(given.read_text(encoding="utf-8-sig"), values), encoding="utf-8")
     new = load(path)
     for place in (new.path(place) for phase in new.phases.values() for place in (phase.tasks, phase.ids)):
         if not place.exists():

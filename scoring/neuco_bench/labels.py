@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,7 @@ from scoring.errors import OrganizerError
 from scoring.inputs.columns import by_number
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import ID_NAMES
-from scoring.inputs.lines import MISSING, NUMBER
+from scoring.inputs.lines import LARGEST, MISSING, NUMBER
 from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of, name_some
 from scoring.tasks import TaskType, check_groups, is_package, typed
@@ -236,9 +235,9 @@ def sorted_classes(names: Iterable[str]) -> tuple[str, ...]:
 
 def _check_numbers(path: Path, rows: Iterable[LabelRow]) -> None:
     for row in rows:
-        if not (NUMBER.match(row.label) and math.isfinite(float(row.label))):
+        if not (NUMBER.match(row.label) and abs(float(row.label)) <= LARGEST):
             raise OrganizerError(
-                f"{path}, line {row.line} (id {row.identifier}): the label {row.label[:40]!r} is not a finite number.",
+                f"{path}, line {row.line} (id {row.identifier}): the label {row.label[:40]!r} is not a finite number in float32.",
                 hint=f"Write numbers with a decimal point. {CLASSES}",
                 code="standalone.bad_label",
             )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import ID_NAMES
-from scoring.inputs.lines import NUMBER
+from scoring.inputs.lines import LARGEST, NUMBER
 from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of
 from scoring.protocol import Recipe, row_set_hash
@@ -284,11 +284,11 @@ def label_rows(path: Path) -> list[LabelRow]:
     for row in read_label_rows(path):
         label = float(row.label) if NUMBER.match(row.label) else math.nan
         rows.append(row._replace(label=label))
-        if not math.isfinite(label):
+        if not abs(label) <= LARGEST:
             faults.append(f"line {row.line} (id {row.identifier})")
     if faults:
         raise OrganizerError(
-            f"{path} has {count_of(len(faults), 'row')} whose label is not a finite number: {'; '.join(faults[:SHOWN])}.",
+            f"{path} has {count_of(len(faults), 'row')} whose label is not a finite number in float32: {'; '.join(faults[:SHOWN])}.",
             hint="Correct or remove these rows, and write decimals with a point. Leave samples without a label out of the file, and write"
             " the two classes of a classification as 0 and 1. Split a task of several classes into one file per class.",
             code="tasks.bad_label",

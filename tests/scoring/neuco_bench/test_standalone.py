@@ -151,9 +151,10 @@ def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
         write_csv(path, ["id", "label"], rows)
         with pytest.raises(OrganizerError, match=r"t__regr\.csv has no labels"):
             read_labels(path, "t", "regr")
-    write_csv(path, ["id", "label"], [["a", 1], ["b", "high"], ["c", 2]])
-    with pytest.raises(OrganizerError, match="high"):
-        read_labels(path, "t", "regr")
+    for odd in ("high", "inf", "-1e39"):
+        write_csv(path, ["id", "label"], [["a", 1], ["b", odd], ["c", 2]])
+        with pytest.raises(OrganizerError, match=f"line 3.*{odd}' is not a finite number in float32"):
+            read_labels(path, "t", "regr")
 
 
 def test_labels_that_are_names_lead_to_one_place(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_labels_that_are_names_lead_to_one_place(tmp_path: Path) -> None:
     names = ["water", "land", "ice"]
     path = write_csv(tmp_path / "t__cls.csv", ["id", "label"], zip(IDS, names * 10, strict=True))
     ((_, (finding,)),) = [check_task(path)]
-    assert f"{path}, line 2 (id {IDS[0]}): the label 'water' is not a finite number." in finding[2]
+    assert f"{path}, line 2 (id {IDS[0]}): the label 'water' is not a finite number in float32." in finding[2]
     assert "Of more classes, make one task of two classes for each; or, only for `score`" in finding[2]
     numbers = [names.index(name) for name in names * 10]
     write_csv(path, ["id", "label"], zip(IDS, numbers, strict=True))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scoring.errors import OrganizerError
 from scoring.evaluate import training_labels
 from scoring.kernel import NEUTRAL, Moments, column_squares, gather, reference_moments
-from scoring.metrics import Complexity, Quality, complexity, mean_quality, quality
+from scoring.metrics import R2_TOLERANCE, Complexity, Quality, complexity, mean_quality, quality
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import LabeledTask
 from scoring.neuco_bench.material import Material
@@ -144,7 +144,7 @@ def score_run(
     names = [task.name for task in tasks]
     reports.sort(key=lambda report: names.index(report.data.name))
     for report in reports:
-        warnings.extend([*_remarks(report), *_few_groups(report)])
+        warnings.extend([*_remarks(report), *_few_groups(report), *_equal_labels(report)])
     warnings.extend(_short(reports))
     return RunReport(
         tasks=tuple(reports),
@@ -341,6 +341,20 @@ def _few_groups(report: TaskReport) -> Iterator[str]:
         yield (
             f"{report.data.name}: there are only {groups} groups, so {count_of(len(report.folds), 'fold')} have"
             f" {count_of(different, 'different test part')}."
+        )
+
+
+def _equal_labels(report: TaskReport) -> Iterator[str]:
+    """Warn of folds whose R2 is decided by its tolerance."""
+    if report.data.kind is not TaskType.REGRESSION:
+        return
+    decided = [report.data.targets[fold.test] for fold in report.folds if fold.score in {0, 1}]
+    equal = sum(np.var(labels, dtype=np.float64) * len(labels) < 100 * R2_TOLERANCE for labels in decided)
+    if equal:
+        yield (
+            f"{report.data.name}: in {equal} of {count_of(len(report.folds), 'fold')}, the labels of the test part are equal or nearly so,"
+            " which makes an R2 of 1 or 0. Look for labels that are far from the others, such as -9999 for missing ones, and keep"
+            " normalize_labels on."
         )
 
 

@@ -180,6 +180,18 @@ def test_few_columns_with_nearly_all_the_variance_are_told() -> None:
     assert ridge(MATRIX * np.array([1, 3, 1, 1])).report.warnings == ()
 
 
+def test_labels_that_hardly_vary_in_a_test_part_are_told() -> None:
+    """R2 has a tolerance, so one wrong label in the scale of the others, or none that is scaled, makes a score of 1 or 0."""
+    assert ridge(MATRIX).report.warnings == ()
+    for labels, options in (
+        (np.where(np.arange(ROWS) == 7, -9999, LABELS), {}),
+        (LABELS / 1e4, {"normalize_labels": False}),
+        (LABELS + 1e9, {"normalize_labels": False}),
+    ):
+        with pytest.warns(UserWarning, match=r"in [12] of 2 folds, the labels of the test part are equal"):
+            ridge(MATRIX, labels, **options)
+
+
 def test_what_helps_a_rare_class_is_said() -> None:
     """A ridge probe predicts numbers, so it is not the way out of too few epochs there; more epochs are."""
     random = np.random.RandomState(0)

@@ -175,7 +175,7 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
         ("t__cls", label_file([(name, "1") for name, _ in ROWS]), "tasks.one_class", "only one class"),
         ("t__cls", label_file(ROWS), "tasks.not_binary", "line 4, line 5, line 6"),
         ("t__cls", label_file([*CLASSES, ("p050", "-1")]), "tasks.not_binary", "line 2"),
-        ("t__regr", label_file([*ROWS, ("p050", "nan")]), "tasks.bad_label", "1 row whose label is not a finite number in float32: line 32"),
+        ("t__regr", label_file([*ROWS, ("p050", "nan")]), "tasks.bad_label", "row whose label is not a finite number in float32: line 32"),
         ("t__regr", label_file([*ROWS, ("p050", "inf")]), "tasks.bad_label", "not a finite number"),
         ("t__regr", label_file([*ROWS, ("p050", "1e39")]), "tasks.bad_label", "not a finite number in float32: line 32"),
         ("t__regr", label_file([*ROWS, ("p050", "cat")]), "tasks.bad_label", "not a finite number"),

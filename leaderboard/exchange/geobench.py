@@ -6,6 +6,7 @@ are reported at once, as sentences for a comment on a pull request.
 
 from __future__ import annotations
 
+import io
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,12 +27,14 @@ from pydantic import (
 )
 
 from leaderboard.exchange.runs import SUMMARY, method_of, read_run
+from scoring.documents import contents
 from scoring.errors import OrganizerError
 
 RESULTS = "results_and_parameters.csv"
 INFO = "additional_info.json"
 SEEDS = 5  # of every backbone on every dataset, no more and no fewer
 SHOWN = 3
+PARSER = "Error tokenizing data. C error: "  # how pandas begins what is wrong with CSV
 METRICS = (
     "Overall_Accuracy",
     "Multilabel_F1_Score",
@@ -128,7 +131,7 @@ def read_submission(folder: Path) -> tuple[pd.DataFrame, dict[str, str], list[st
     results, faults = _read_results(folder / RESULTS)
     names: dict[str, str] = {}
     try:
-        keys: dict[str, Any] = TypeAdapter(dict[str, Any]).validate_json((folder / INFO).read_bytes())
+        keys: dict[str, Any] = TypeAdapter(dict[str, Any]).validate_json(contents(folder / INFO))
         aliases = {str(field.alias).strip(): field.alias for field in Info.model_fields.values()}
         info = Info.model_validate({aliases.get(key.strip(), key): value for key, value in keys.items()})
         names = {
@@ -242,14 +245,22 @@ def fold_rows(
 def _read_results(path: Path) -> tuple[pd.DataFrame, list[str]]:
     empty = pd.DataFrame(columns=["backbone", "dataset", "metric", "seed", "value"])
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        # without a header, of which pandas would rename repeated names and, if lines are longer, shift all
+        text = contents(path).decode("utf-8-sig")
+        cells = pd.read_csv(io.StringIO(text), header=None, dtype=str, keep_default_na=False)
     except OSError:
         return empty, [f"There is no `{RESULTS}` in `{path.parent.name}`."]
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        return empty, [f"`{RESULTS}` cannot be read as CSV in UTF-8: {_plain(str(error))}."]
-    table = table.rename(columns=str.strip)
-    if missing := [column for column in COLUMNS if column not in table]:
-        return empty, [f"`{RESULTS}` has no column `{column}`." for column in missing]
+        return empty, [
+            f"`{RESULTS}` cannot be read as CSV in UTF-8: {_plain(str(error).removeprefix(PARSER))}."
+        ]
+    names = cells.iloc[0].str.strip().tolist()
+    if odd := {column: names.count(column) for column in COLUMNS if names.count(column) != 1}:
+        return empty, [
+            f"`{RESULTS}` has {f'{count} columns' if count else 'no column'} `{column}`."
+            for column, count in odd.items()
+        ]
+    table = cells.iloc[1:].set_axis(names, axis=1)
     try:
         rows = TypeAdapter(list[GeoBenchResult]).validate_python(table[COLUMNS].to_dict("records"))
     except ValidationError as error:

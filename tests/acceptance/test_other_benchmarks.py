@@ -227,6 +227,26 @@ def test_faults_are_named_for_the_pull_request(
         assert word in text
 
 
+def test_no_cell_is_taken_from_another_column(submission: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that is longer than the header, a column that occurs twice, and a device in place of a file are named."""
+    path = submission / "results_and_parameters.csv"
+    header, *lines = path.read_text().splitlines()
+    for text, word in (
+        ("\n".join([header, *(f"{line}," for line in lines)]), "Expected 16 fields in line 2, saw 17"),
+        (
+            "\n".join([f"{header},test metric", *(f"{line},0.9" for line in lines)]),
+            "has 2 columns `test metric`",
+        ),
+    ):
+        path.write_text(text)
+        status, document = import_json(capsys, submission)
+        assert status == 1
+        assert [word in fault for fault in document["faults"]] == [True]
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert import_json(capsys, submission)[0] == 1
+
+
 def test_all_faults_come_at_once(submission: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Faults in both files are reported together, with at most three places each, and submitted text cannot break out of its code span."""
     rows = [{**row, "test metric": "x` **bold** @all `"} for row in rows_of(submission)]

@@ -150,7 +150,7 @@ def _classes(name: str, given: pd.Series[Any], kind: str, declared: TaskType | N
     words = [_class_name(value) for value in given]
     _check_words(name, words, kind, declared)
     if declared is TaskType.MULTILABEL:
-        return _labels(name, [split_labels(word, name) for word in words])
+        return _labels(name, split_labels(words, name))
     classes = sorted_classes(set(words))
     number = {word: place for place, word in enumerate(classes)}
     labels = np.array([number[word] for word in words], dtype=np.int64)

@@ -183,7 +183,7 @@ def read_labels(
 def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any], tuple[str, ...]]:
     if kind in {TaskType.REGRESSION, TaskType.CLASSIFICATION}:
         return np.array([*map(float, texts)], dtype=np.float64), ()
-    sets = [[text] if kind is TaskType.MULTICLASS else split_labels(text, task) for text in texts]
+    sets = [[text] for text in texts] if kind is TaskType.MULTICLASS else split_labels(texts, task)
     classes = sorted_classes({name for names in sets for name in names})
     if len(classes) < 2:
         raise OrganizerError(
@@ -201,19 +201,26 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
     return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes
 
 
-def split_labels(text: str, task: str) -> list[str]:
-    """Return the labels in a text such as ``a;b``.
+def split_labels(texts: Sequence[str], task: str) -> list[list[str]]:
+    """Return the labels in each of the texts, such as ``a;b``.
 
     Raises:
-        OrganizerError: If it is a list as a program prints it, which would be one label.
+        OrganizerError: If one is a list as a program prints it, or only other signs separate labels; each text would be one label.
     """
-    if text.lstrip().startswith(("[", "(", "{")):
+    odd = [text for text in texts if text.lstrip().startswith(("[", "(", "{"))]
+    what = "is a list as a program prints it"
+    if not odd and not any(SEPARATOR in text for text in texts):
+        odd, what = (
+            [text for text in texts if "," in text or "|" in text],
+            "would be one, with its commas or bars",
+        )
+    if odd:
         raise OrganizerError(
-            f"A label of the task {task} is a list as a program prints it: {text[:40]!r}.",
+            f"A label of the task {task} {what}: {odd[0][:40]!r}.",
             hint="Write the names of its labels with semicolons between them, such as forest;water.",
             code="standalone.bad_label",
         )
-    return [part.strip() for part in text.split(SEPARATOR) if part.strip()]
+    return [[part.strip() for part in text.split(SEPARATOR) if part.strip()] for text in texts]
 
 
 def indicators(sets: Iterable[Iterable[str]], classes: Sequence[str]) -> NDArray[np.float32]:

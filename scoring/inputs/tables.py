@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 from collections.abc import Iterator, Sequence
@@ -100,6 +101,10 @@ def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, Format]]:
             raise refuse_folder(path, faults)
         if not path.exists() and path.is_symlink() and "annex" in str(path.readlink()):
             raise faults.fatal("file.pointer", "git-annex wrote it")
+        if (
+            path.exists() and not path.is_file()
+        ):  # to open a pipe may take for ever, and no format can be read from one
+            raise OSError(errno.ESPIPE, "it is a pipe or a device, not a file")
         with path.open("rb") as file:
             yield file, sniff(file, faults)
     except Unreadable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 import random
 import struct
 import tarfile
@@ -1103,6 +1104,15 @@ def test_a_file_that_cannot_be_opened_is_an_infrastructure_error(tmp_path: Path)
     """This covers a missing file and a failing disk."""
     with pytest.raises(InfrastructureError):
         read_submission(tmp_path / "none", IDS, DIM, max_expanded_bytes=10**6)
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    """It may have no writer, and a format is read from several places; so nothing waits."""
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InfrastructureError, match="it is a pipe or a device, not a file"):
+            read_submission(place, IDS, DIM, max_expanded_bytes=10**6)
 
 
 @given(

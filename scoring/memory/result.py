@@ -18,6 +18,17 @@ from scoring.neuco_bench.results import as_json, store_probes, summary_document,
 from scoring.neuco_bench.run import RunReport
 
 FEWEST_FOLDS = 5  # for an interval
+COLUMNS = [
+    "type",
+    "samples",
+    "q",
+    "score",
+    "std",
+    "enough_steps",
+    "low",
+    "high",
+    "folds",
+]  # also if no task is scored
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +71,8 @@ class Result:
             for scores in [[fold.score for fold in task.folds]]
             for low, high in [interval(_once(scores, task.test_parts))]
         }
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("task")
+        table = pd.DataFrame([*rows.values()], index=[*rows], columns=COLUMNS)
+        return table.rename_axis("task")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what :meth:`save` writes, except plots and probes, and the notes, as values of JSON."""

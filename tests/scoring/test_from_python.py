@@ -119,6 +119,14 @@ def test_a_misleading_score_is_marked() -> None:
     assert enough.to_frame()["score"].min() > 0.5 > short.to_frame()["score"].max()
 
 
+def test_without_tasks_there_is_an_empty_table() -> None:
+    """As in NeuCo-Bench, a filter that names no task is no error."""
+    with pytest.warns(UserWarning, match="no task is scored"):
+        result = scoring.score(np.eye(30), np.arange(30) * 1.5, "ridge", task_filter=[])
+    assert result.to_frame()["score"].tolist() == []
+    assert "Mean Q nan" in repr(result)
+
+
 @pytest.mark.processes
 def test_importing_it_loads_nothing() -> None:
     """Reading tables does not import the code that trains probes."""

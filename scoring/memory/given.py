@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from scoring.errors import WrongType, WrongValue
 from scoring.inputs.columns import NUMBER_NAME, names_an_id
 from scoring.memory.containers import plain
 from scoring.memory.kinds import NUMBERS
-from scoring.memory.pairing import Rows, rows_of_index, texts
+from scoring.memory.pairing import Rows, as_text, rows_of_index, texts
 from scoring.neuco_bench.labels import id_names
 from scoring.printable import name_some
 
@@ -69,7 +69,9 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
             )
     if isinstance(value, pd.DataFrame):
         table, rows = without_ids(value, "embeddings", id_column)
-        return GivenEmbeddings(rows=rows, table=_numbers(table))
+        named = [column for column in map(str, table) if not NUMBER_NAME.match(column)]
+        unread = {column: table[column] for column in named if len(named) < table.shape[1]}
+        return GivenEmbeddings(rows=replace(rows, unread=unread), table=_numbers(table))
     if isinstance(value, pd.Series):
         return GivenEmbeddings(rows=rows_of_index(value.index, "embeddings"), table=_matrix(value))
     return GivenEmbeddings(rows=Rows(count=len(np.atleast_1d(value))), table=_matrix(value))
@@ -155,7 +157,17 @@ def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[
         )
     ids = next((column for column in id_names(id_column) if column in table.columns), None)
     if ids is not None:
-        return table.drop(columns=ids), Rows(count=len(table), ids=texts(table[ids], name))
+        words = texts(table[ids], name)
+        index = (
+            () if table.index.dtype.kind in "iu" else tuple(map(as_text, table.index))
+        )  # numbers may be those of rows
+        if index != words and set(index) == set(words):
+            raise WrongValue(
+                f"The index of the {name} has the same ids as the column {ids}, in another order.",
+                hint="Remove the one that is wrong: .reset_index(drop=True), or .drop(columns='id').",
+                code="score.two_meanings",
+            )
+        return table.drop(columns=ids), Rows(count=len(table), ids=words)
     rows = rows_of_index(table.index, name)
     if id_column is not None and rows.is_numbered:
         raise WrongValue(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -29,12 +29,14 @@ class Rows:
         ids: The id of each, as text; None if they have none, as in an array.
         is_numbered: Whether the ids are the index 0 to n - 1 that pandas makes, so that nobody chose them.
         levels: The names of the parts of an id, if it has several with names.
+        unread: The columns that are neither ids nor dimensions, by name; one may have ids.
     """
 
     count: int
     ids: tuple[str, ...] | None = None
     is_numbered: bool = False
     levels: tuple[str, ...] = ()
+    unread: Mapping[str, Iterable[Any]] = field(default_factory=dict)
 
     @property
     def are_named(self) -> bool:
@@ -138,7 +140,11 @@ def _by_position(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.
 
 
 def note_on_position(sides: Mapping[str, Rows], name: str) -> str:
-    """Say that two sides are paired by position although one has ids; empty if none has, or only a selection's numbers next to an array."""
+    """Say that two sides are paired by position although one has ids; empty if none has, or only a selection's numbers next to an array.
+
+    Raises:
+        WrongValue: If the other has these ids in a column.
+    """
     chosen = [side for side, rows in sides.items() if rows.are_named]
     ids = sides[chosen[0]].ids or () if chosen else ()
     # A selection of rows next to an array was selected from it, too; rows in another order may have been shuffled alone.
@@ -146,6 +152,13 @@ def note_on_position(sides: Mapping[str, Rows], name: str) -> str:
     if not chosen or (is_selection and None in {rows.ids for rows in sides.values()}):
         return ""
     [lacking] = sides.keys() - {chosen[0]}
+    for column, values in sides[lacking].unread.items():
+        if not {*ids}.isdisjoint(map(as_text, values)):
+            raise WrongValue(
+                f"The {lacking} have no column id, but ids of the {chosen[0]} are in their column {column!r}.",
+                hint=f"Pass id_column={column!r}; if rows are in the same order, remove the column.",
+                code="score.id_column",
+            )
     return f"{name}: rows are paired by position, because only the {chosen[0]} have ids, not the {lacking}."
 
 

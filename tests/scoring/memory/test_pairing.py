@@ -132,6 +132,28 @@ def test_ids_are_compared_as_text() -> None:
         pair(Rows(count=2, ids=("a", "b")), Rows(count=2, ids=("A", "B")), "height")
 
 
+def test_ids_in_a_column_that_nobody_named_are_found() -> None:
+    """As ``reset_index`` leaves them: rows would be paired by position, though both sides have ids."""
+    matrix, labels = np.random.RandomState(0).standard_normal((ROWS, 3)), np.arange(ROWS) * 1.5
+    table, series = pd.DataFrame(matrix, IDS).reset_index(), pd.Series(labels, IDS)
+    for given, options in ((series[::-1], {}), (labels, {"groups": series // 9})):
+        with pytest.raises(ValueError, match=r"are in their column 'index'.*Pass id_column='index'"):
+            scoring.score(table, given, "ridge", folds=2, **options)
+    with pytest.warns(UserWarning, match="1 extra column was ignored"):
+        assert scoring.score(table, labels, "ridge", folds=2).report.notes == ()
+    named = scoring.score(table, series[::-1], "ridge", folds=2, id_column="index")
+    assert named.q == scoring.score(table.set_index("index"), series[::-1], "ridge", folds=2).q
+
+
+def test_an_index_that_contradicts_the_column_id_is_refused() -> None:
+    """Of numbers, it is what is left of another order."""
+    table = pd.DataFrame(np.random.RandomState(0).standard_normal((ROWS, 3)), IDS)
+    with pytest.raises(ValueError, match="index of the embeddings has the same ids as the column id"):
+        scoring.score(table.assign(id=IDS[::-1]), pd.Series(np.arange(ROWS), IDS), "ridge", folds=2)
+    numbers = table.set_axis(SHUFFLED, axis=0).assign(id=np.arange(ROWS))
+    assert scoring.score(numbers, pd.Series(np.arange(ROWS) * 1.5), "ridge", folds=2).report.tasks
+
+
 @pytest.fixture(scope="module")
 def data() -> tuple[np.ndarray[Any, Any], pd.Series[float]]:
     """Return embeddings and labels that depend on them linearly."""

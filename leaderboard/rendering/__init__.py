@@ -13,7 +13,7 @@ from leaderboard.rendering.history import (
 )
 from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown, names_alike
 from leaderboard.rendering.reading import each_board, read_site
-from leaderboard.rendering.rows import public_rows, rank_changes
+from leaderboard.rendering.rows import public_rows, rank_changes, row_values
 
 __all__ = [
     "BoardName",
@@ -36,6 +36,7 @@ __all__ = [
     "read_site",
     "recorded_boards",
     "render",
+    "row_values",
     "templates",
     "unrecorded",
     "update_history",

@@ -179,6 +179,29 @@ def shown(board: Board, rounding: Rounding) -> Iterator[dict[str, Any]]:
         }
 
 
+def row_values(board: Board, rounding: Rounding) -> Iterator[dict[str, Any]]:
+    """Yield for each of a board's rows, in its order, what the phase's JSON states of it, except for words.
+
+    Args:
+        board: The board.
+        rounding: How its values are shown.
+    """
+    rows = zip(shown(board, rounding), board.standings, strict=True)
+    for position, (row, standing) in enumerate(rows, 1):
+        yield {
+            **row,
+            **{name: getattr(standing, name) for name in NEWEST},
+            "position": position,
+            "rank": standing.rank if standing.numbered else None,
+            "rank_by_mean": standing.rank_by_mean if standing.numbered else None,
+            "move": standing.move,
+            "move_kind": standing.move_kind,
+            "rank_if_competing": standing.rank if standing.apart else None,
+            "reliable": row["q_mean"] >= 0,
+            "last_submission": standing.last_submitted_at.astimezone(UTC).replace(microsecond=0),
+        }
+
+
 def public_rows(
     board: Board,
     rounding: Rounding,
@@ -193,23 +216,14 @@ def public_rows(
         methods: Submission pk to method.
         decisions: What was decided, for the reasons of moves.
     """
-    rows, pairs = [], list(zip(shown(board, rounding), board.standings, strict=True))
+    rows, pairs = [], list(zip(row_values(board, rounding), board.standings, strict=True))
     names = {standing.key: row["team"] for row, standing in pairs}
-    for position, (row, standing) in enumerate(pairs, 1):
+    for row, standing in pairs:
         method = shown_method((methods or {}).get(standing.submission, NO_METHOD), known_as=row["team"])
         rows.append(
             Row(
                 **row,
-                **{name: getattr(standing, name) for name in NEWEST},
-                position=position,
-                rank=standing.rank if standing.numbered else None,
-                rank_by_mean=standing.rank_by_mean if standing.numbered else None,
-                move=standing.move,
-                move_kind=standing.move_kind,
-                rank_if_competing=standing.rank if standing.apart else None,
                 q_text=printed(row["q_mean"], rounding.decimals, rounding.ladder_step),
-                reliable=row["q_mean"] >= 0,
-                last_submission=standing.last_submitted_at.astimezone(UTC),
                 why=why(standing, board, names, decisions),
                 method=method.name,
                 project_url=method.project_url,

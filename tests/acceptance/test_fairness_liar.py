@@ -21,6 +21,7 @@ from tests.acceptance.lies_about_documents import regroup_from_the_start
 from tests.acceptance.lies_about_entries import with_ladder
 from worker.fairness import commitments, events, receipts
 from worker.verify import Status, make_report, older_verdicts, receipt_verdicts, verdicts
+from worker.verify.earlier import ROW
 from worker.verify.recompute import published_verdicts, submission_verdicts
 from worker.verify.revealed import read_reveals
 
@@ -341,30 +342,44 @@ def _document(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str,
     return files
 
 
+def _change(row: dict[str, Any], field: str) -> None:
+    """Give a field of a row another value of its type."""
+    match row[field]:
+        case bool(value):
+            row[field] = not value
+        case int(value) | float(value):
+            row[field] = value + 1
+        case None:
+            row[field] = 1
+        case "own":
+            row[field] = "passive"
+        case _:
+            row[field] = {"team": "Z", "move_kind": "own", "last_submission": "2021-01-01T00:00:00Z"}[field]
+
+
 def _swap_teams(document: dict[str, Any]) -> None:
     first, second = document["entries"][:2]
     first["team"], second["team"] = second["team"], first["team"]
 
 
 EARLIER = {
-    "two names were swapped": (_document(_swap_teams), "differs from the history in row 1"),
+    "two names were swapped": (_document(_swap_teams), "has another team in row 1"),
     "a row was missing": (
         _document(lambda document: document["entries"].pop()),
         "other rows than in the history",
     ),
-    "another value": (
-        _document(lambda document: document["entries"][0].update(q_mean=99.0)),
-        "differs from the history in row 1",
-    ),
     **{
         f"another {field}": (
-            _document(
-                lambda document, field=field, value=value: document["entries"][0].update({field: value})
-            ),
-            "differs from the history in row 1",
+            _document(lambda document, field=field: _change(document["entries"][0], field)),
+            f"has another {field} in row 1",
         )
-        for field, value in (("submission", 77), ("submissions", 77), ("eligible", False))
+        for field in sorted(ROW)
     },
+    "another phase": (_document(lambda document: document.update(phase="eval")), "is of another phase"),
+    "another new submission": (
+        _document(lambda document: document.update(triggers=[77])),
+        "names other submissions as new",
+    ),
     "another number": (_document(lambda document: document.update(sequence=77)), "is not in the history"),
     "no number": (_document(lambda document: document.update(sequence=0)), "no place in the history"),
     "other rules": (

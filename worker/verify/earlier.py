@@ -1,22 +1,21 @@
 """Earlier versions: what the challenge signed before follows too, so that nothing can be shown for weeks and put right at the end.
 
-Bytes are compared for the newest commit only. Of every earlier version of a phase's JSON, the rows have the names, values, ranks and moves
-of its board in the history, and rules and close are those that were registered then; every id list is one that was committed to. Decisions,
-methods and links that are not in the register are told, because another version may write them otherwise. All else in earlier commits
-(HTML, README, figures, groups, reasons for moves) is taken on trust.
+Bytes are compared for the newest commit only. Of every earlier version of a phase's JSON, the rows are those of its board, from the
+register or, before the reveal, from the history, and rules and close are those that were registered then; every id list is one that was
+committed to. Decisions, methods and links that are not in the register are told, because another version may write them otherwise. All
+else in earlier commits (HTML, README, figures, groups, reasons for moves) is taken on trust.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
-from operator import attrgetter
 
 from leaderboard import Board, Decision, Terms
-from leaderboard.rendering import EntryRow, PhaseDocument, display_name, each_board
+from leaderboard.rendering import EntryRow, PhaseDocument, display_name, each_board, row_values
 from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
 from worker.fairness import id_lists
@@ -29,10 +28,13 @@ from worker.verify.commits import HISTORY, Step
 from worker.verify.decisions import told
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
-from worker.verify.verdict import Verdict, believed, consistent, require
+from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, require
 
-ROW = attrgetter("team", "q_mean", "move", "move_kind", "baseline", "eligible", "submission", "submissions")
-"""What the history tells of a row besides its ranks."""
+IN_REGISTER = {"rank_if_competing", "last_submission"}
+"""What the register tells of a row, and the history does not."""
+UNCOMPARED = {"group", "why", "method", "project_url", "publication_url"}
+"""What neither tells of a row: groups come from random replicates, and another version may write the words otherwise."""
+ROW = EntryRow.model_fields.keys() - UNCOMPARED
 LIMITS = ("ends_at", "per_day", "per_month", "in_all")
 
 
@@ -46,10 +48,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
     """
     if repository.history is None:
         return
-    boards = {
-        (board.sequence, board.made_at): board
-        for board in each_board(line for line, _ in repository.boards(name))
-    }
+    boards = _boards(repository, name, phase)
     moments = sorted(at for _, at in boards)
     path, number, stated, unread = f"leaderboard/{name}.json", 0, dict[Terms, Step](), list[str]()
     words, others = set() if phase is None else _registered(phase), dict[str, Step]()
@@ -60,12 +59,8 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
             unread.append(str(step))
             continue
         where = f"the board {document.sequence} that {step} showed"
-        if document.sequence and document.made_at is not None:
-            board = boards.get((document.sequence, document.made_at))
-            require(board is not None, f"{where} is not in the history")
-            _compare_rows(document, board, where) if board is not None else None
-        else:
-            require(not document.entries, f"{where} has entries, but no place in the history")
+        require(document.phase == name, f"{where} is of another phase")
+        _compare_board(document, boards, where)
         newest = repository.newest_board(name, step.version(HISTORY).size)
         require(
             document.sequence == newest or repository.may_show_again(document.made_at),
@@ -127,15 +122,36 @@ def _words(decided: Iterable[Decision], described: Iterable[EntryRow | Submissio
     }
 
 
-def _compare_rows(document: PhaseDocument, board: Board, where: str) -> None:
+Boards = Mapping[tuple[int, datetime], tuple[Board, Collection[str]]]
+"""Number and time to board, and which fields of its rows are known."""
+
+
+def _boards(repository: PublicRepository, name: str, phase: RevealedPhase | None) -> Boards:
+    """Return the boards of a phase, from its register as far as that is known, otherwise from the history."""
+    lines = (line for line, _ in repository.boards(name))
+    boards = {(board.sequence, board.made_at): (board, ROW - IN_REGISTER) for board in each_board(lines)}
+    for board in () if phase is None or phase.replay.unknown_phase is not None else phase.boards:
+        boards[board.sequence, board.made_at.replace(microsecond=0)] = board, ROW
+    return boards
+
+
+def _compare_board(document: PhaseDocument, boards: Boards, where: str) -> None:
     """Compare the rows of a document with those of its board."""
+    if document.made_at is None or not document.sequence:
+        require(not document.entries, f"{where} has entries, but no place in the history")
+        return
+    found = boards.get((document.sequence, document.made_at))
+    if found is None:
+        raise CheckEnded(f"{where} is not in the history")
+    board, fields = found
     require(len(document.entries) == len(board.standings), f"{where} has other rows than in the history")
-    for place, (row, standing) in enumerate(zip(document.entries, board.standings, strict=True), 1):
-        ranks = row.rank or row.position, row.rank_by_mean or row.position
-        same = (row.position, *ranks) == (place, standing.rank, standing.rank_by_mean)
+    require(document.triggers == board.triggers, f"{where} names other submissions as new than the history")
+    rows = zip(document.entries, row_values(board, board.rounding), strict=True)
+    for place, (row, follows) in enumerate(rows, 1):
+        differing = sorted(name for name in fields if getattr(row, name) != follows[name])
         require(
-            same and ROW(row) == ROW(standing),
-            f"{where} differs from the history in row {place}, “{row.team}”",
+            not differing,
+            f"{where} has another {', '.join(differing)} in row {place}, “{row.team}”, than follows",
         )
 
 

@@ -15,7 +15,7 @@ from scoring.documents import UNREADABLE
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.printable import count_of
-from scoring.protocol import ids_hash
+from scoring.protocol import MOST_NUMBERS, ids_hash
 
 COMMITMENTS, LOG, REVEAL = "commitment.json", "receipts.jsonl", "reveal/{}/reveal.json"
 MISSED = 3  # lines of the log, after which the challenge is silent
@@ -91,6 +91,8 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
         protocols = announced(json.loads(content))
         name = _chosen(list(protocols), phase)
         dim, name_of_list = int(protocols[name]["embedding_dim"]), str(protocols[name]["ids_hash"])
+        if not 1 <= dim <= MOST_NUMBERS:
+            raise ValueError
     except UNREADABLE:
         raise _not_published(f"{COMMITMENTS} cannot be read.", "Use --ids and --dim.") from None
     listed = read(list_path(name))
@@ -182,6 +184,8 @@ def _chosen(names: list[str], phase: str | None) -> str:
         return names[0]
     if phase in names:
         return str(phase)
+    if not names:
+        raise _not_published(f"There is no phase in {COMMITMENTS}.", "Use --ids and --dim.")
     sentence = (
         "The challenge has several phases." if phase is None else f"The challenge has no phase {phase}."
     )

@@ -120,6 +120,16 @@ def test_a_template_overwrites_no_file(public: Path, tmp_path: Path, name: str, 
             "dev",
             "commitment.json cannot be read.",
         ),
+        *(
+            (
+                "commitment.json",
+                f'[{{"phases": {{"dev": {{"embedding_dim": {dim}, "ids_hash": ""}}}}}}]',
+                "dev",
+                "commitment.json cannot be read.",
+            )
+            for dim in ("0", "-4", "1" + "0" * 30)
+        ),
+        ("commitment.json", "[]", None, "There is no phase in commitment.json."),
         ("README.md", "", "eval", "The ids of phase eval are not published yet"),
         ("README.md", "", "test", "The challenge has no phase test."),
         ("README.md", "", None, "The challenge has several phases."),

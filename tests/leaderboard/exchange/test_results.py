@@ -126,6 +126,11 @@ def test_what_cannot_be_compared_or_ranked_is_refused(entries: Any, tmp_path: Pa
         ),
         (lambda: scoring.rank({"ours": ours}, baselines="x"), ValueError, "No entry is named 'x'"),
         (lambda: scoring.rank({"ours": ours}, ghost_task=-1), ValueError, "The ghost task is -1"),
+        (
+            lambda: scoring.rank({"ours": ours}, ghost_task="1"),
+            ValueError,
+            "The ghost task is 1, not a number",
+        ),
         (lambda: scoring.rank({1: ours, "1": ours}), ValueError, "'1' occurs 2 times"),
         (lambda: scoring.rank({"ours": ours}, folds=8), TypeError, "for embeddings, and there are none"),
         (lambda: scoring.rank(entries.table, LABELS), TypeError, "for embeddings, and there are none"),

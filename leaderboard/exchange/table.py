@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from numbers import Real
 from operator import itemgetter
 from typing import Literal
 
@@ -263,7 +262,7 @@ def rank_table(
             raise _fault(
                 f"No entry is named {_shown(name)}.", f"The entries are: {name_some([*table.index], 10)}."
             )
-    if not (isinstance(ghost_task, Real) and 0 <= ghost_task < math.inf):
+    if not (isinstance(ghost_task, (int, float, np.number)) and 0 <= ghost_task < math.inf):
         raise _fault(f"The ghost task is {ghost_task!s:.40}, not a number of at least 0.", "Correct it.")
     quality, numbered = table.to_numpy(np.float64), ~table.index.isin(list(baselines))
     weighs = np.ones(len(table), bool) if baselines_weigh else numbered

@@ -224,7 +224,7 @@ def _numbers(table: pd.DataFrame) -> pd.DataFrame | NDArray[Any]:
 
 
 def _holds_vectors(column: pd.Series[Any]) -> bool:
-    given = column.dropna() if column.dtype == object else column[:0]
+    given = column.dropna() if column.dtype.kind == "O" else column[:0]  # lists of pyarrow, too
     return len(given) > 0 and all(isinstance(value, (list, tuple, np.ndarray)) for value in given)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import WrongType, WrongValue
 from scoring.inputs.lines import LARGEST, NUMBER
-from scoring.neuco_bench.labels import KINDS, indicators, sorted_classes, split_labels
+from scoring.neuco_bench.labels import KINDS, class_name, indicators, sorted_classes, split_labels
 from scoring.printable import count_of, name_some
 from scoring.tasks import TaskType
 
@@ -84,7 +84,7 @@ def decide(name: str, values: Any, declared: TaskType | None = None) -> tuple[Ta
         if isinstance(given.dtype, pd.CategoricalDtype)
         else pd.api.types.infer_dtype(given, skipna=True)
     )
-    if kind == "mixed" and all(
+    if kind in {"mixed", "unknown-array"} and all(
         isinstance(value, (list, tuple, set, frozenset, np.ndarray)) for value in given
     ):
         return _sets(name, given, declared), labeled
@@ -197,24 +197,23 @@ def _check_words(name: str, words: list[str], kind: str, declared: TaskType | No
 
 def _class_name(value: Any) -> str:
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        value = value.decode("utf-8", "replace")
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
-    return str(value)
+    return class_name(str(value))
 
 
 def _sets(name: str, given: pd.Series[Any], declared: TaskType | None) -> TaskKind:
     """Return several labels from lists of their names."""
-    sets = [list(value) for value in given]
     if declared not in {None, TaskType.MULTILABEL} or not all(
-        isinstance(word, str) for words in sets for word in words
+        isinstance(word, str) for words in given for word in words
     ):
         raise WrongValue(
             f"The labels of the task {name} are lists.",
             hint="Give one label for each sample, or for several labels a list of names or a table of zeros and ones.",
             code="score.labels",
         )
-    return _labels(name, sets)
+    return _labels(name, [[word.strip() for word in words] for words in given])
 
 
 def _labels(name: str, sets: list[list[str]]) -> TaskKind:

@@ -183,7 +183,9 @@ def read_labels(
 def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any], tuple[str, ...]]:
     if kind in {TaskType.REGRESSION, TaskType.CLASSIFICATION}:
         return np.array([*map(float, texts)], dtype=np.float64), ()
-    sets = [[text] for text in texts] if kind is TaskType.MULTICLASS else split_labels(texts, task)
+    sets = (
+        [[class_name(text)] for text in texts] if kind is TaskType.MULTICLASS else split_labels(texts, task)
+    )
     classes = sorted_classes({name for names in sets for name in names})
     if len(classes) < 2:
         raise OrganizerError(
@@ -199,6 +201,11 @@ def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any],
         )
     labels = indicators(sets, classes)
     return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes
+
+
+def class_name(text: str) -> str:
+    """Return the name of a class without spaces around it, and without decimals if it is a whole number: 1.0 is the class 1."""
+    return re.sub(r"\A([+-]?[0-9]+)\.0*\Z", r"\1", text.strip())
 
 
 def split_labels(texts: Sequence[str], task: str) -> list[list[str]]:

@@ -273,15 +273,16 @@ def _join(task: LabeledTask, rows: Mapping[str, int], *, normalize: bool) -> _Jo
 
 def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDArray[Any]:
     """Scale labels to [0, 1], also those of two classes, so that -1 and 1 become 0 and 1."""
-    if task.kind in {TaskType.MULTICLASS, TaskType.MULTILABEL}:
-        return labels
-    low, high = labels.min(), labels.max()
-    if low == high:
+    if (labels == labels[0]).all():
+        what = "the same" if task.kind.has_columns else f"{labels[0]:g}"
         raise OrganizerError(
-            f"All {len(labels)} labels of the task {task.name} are {labels[0]:g}.",
+            f"All {len(labels)} labels of the task {task.name} are {what}.",
             hint="Exclude the task with task_filter, because predictions of a constant cannot be compared.",
             code="standalone.constant_labels",
         )
+    if task.kind.has_columns:
+        return labels
+    low, high = labels.min(), labels.max()
     if task.kind is TaskType.CLASSIFICATION and not normalize and set(labels.tolist()) != {0.0, 1.0}:
         raise OrganizerError(
             f"The classes of the task {task.name} are {low:g} and {high:g}.",

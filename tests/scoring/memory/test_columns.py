@@ -192,6 +192,13 @@ def test_labels_that_hardly_vary_in_a_test_part_are_told() -> None:
             ridge(MATRIX, labels, **options)
 
 
+@pytest.mark.parametrize("labels", [[{"a", "b"}] * ROWS, np.ones((ROWS, 2)), [True] * ROWS, [1.5] * ROWS])
+def test_labels_that_are_all_the_same_are_refused(labels: Any) -> None:
+    """Every probe would find them: several labels had a score of 1."""
+    with pytest.raises(ValueError, match="All 50 labels of the task label are"):
+        ridge(MATRIX, labels)
+
+
 def test_what_helps_a_rare_class_is_said() -> None:
     """A ridge probe predicts numbers, so it is not the way out of too few epochs there; more epochs are."""
     random = np.random.RandomState(0)

@@ -113,6 +113,9 @@ WITH_IDS: dict[str, Callable[[], Any]] = {
     "structured": structured,
     "masked and structured": lambda: structured(masked=True),
     "lists of arrow": lambda: pyarrow.table({"id": IDS, "embedding": MATRIX.tolist()}),
+    "lists of arrow in pandas": lambda: pyarrow.table({"id": IDS, "embedding": MATRIX.tolist()}).to_pandas(
+        types_mapper=pd.ArrowDtype
+    ),
     "a series of vectors": lambda: pd.Series([*MATRIX], index=IDS),
     "a dictionary of tensors": lambda: {key: torch_tensor(row) for key, row in zip(IDS, MATRIX, strict=True)},
 }

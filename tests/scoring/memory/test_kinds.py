@@ -122,6 +122,11 @@ def test_a_name_decides() -> None:
     kind, _ = kind_of(THREE.astype(float), "land__multiclass")
     assert (kind.kind, kind.classes, kind.labels.tolist()) == ("multiclass", ("0", "1", "2"), THREE.tolist())
     assert kind_of(PAIR == 1, "land__regr")[0].kind == "regr"
+    for same in (["1", "1.0 ", "2"], [1, 1.0, 2], [b"1.", b" 1", b"2"]):
+        assert kind_of([*same] * 20, "land__multiclass")[0].classes == ("1", "2")
+    assert kind_of([["a ", "b"], ["b"]] * 20)[0].classes == ("a", "b")
+    lists = pd.Series([["a", "b"], ["b"]] * 20, dtype=pd.ArrowDtype(pyarrow.list_(pyarrow.string())))
+    assert kind_of(lists)[0].kind == "multilabel"
     several = kind_of(np.array(["a;b", "b; c"])[PAIR], "land__multilabel")[0]
     assert (several.classes, several.labels[0].sum()) == (("a", "b", "c"), 2)
     for values, name, message in (

@@ -187,6 +187,7 @@ def test_a_check_says_how_labels_are_distributed(tmp_path: Path) -> None:
     assert "is a list as a program prints it" in said("multilabel", ["['a', 'b']"] * 10 + ["['a']"] * 20)
     assert "would be one, with its commas or bars: 'a|b'" in said("multilabel", ["a|b"] * 10 + ["a"] * 20)
     assert "Its 2 classes have 10 to 30" in said("multilabel", ["a;b, or c"] * 10 + ["a"] * 20)
+    assert "Its 2 classes have 10 to 20" in said("multiclass", ["1", "1.0", "-2.5"] * 10)
     assert "None is far from the others." in said("regr", list(range(30)))
     far = said("regr", [*range(28), -9999, -9999])
     assert (

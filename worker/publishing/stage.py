@@ -10,8 +10,9 @@ between two cycles.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from leaderboard.git import Published, Publisher
@@ -81,7 +82,7 @@ class PublishAct(Act[Publisher, Result]):
         resource.stop()
 
 
-class CompareState(PublishAct[list[BoardName]]):
+class CompareState(PublishAct[None]):
     """Compare the public log with the state; if the state lacks nothing, close the batch that is due, so the log is never forked.
 
     Args:
@@ -93,6 +94,7 @@ class CompareState(PublishAct[list[BoardName]]):
     name = "compare"
     what: ClassVar[str] = "The comparison of the public log with the state"
     time_out_s = 130.0
+    _made: Sequence[BoardName] = ()
 
     def __init__(self, context: Context, history: BoardHistory, *, tries: int) -> None:
         super().__init__(context, tries=tries)
@@ -108,30 +110,35 @@ class CompareState(PublishAct[list[BoardName]]):
         self._lost = lost_boards(tx)
         self._restored = tx.fact(LOG_UNSEEN) is not None
 
-    def perform(self, resource: Publisher) -> list[BoardName]:
-        """Return the boards that the challenge has published."""
+    def perform(self, resource: Publisher) -> None:
+        """Look which boards the challenge has published, and whether the state lacks anything."""
         signer = self._context.signer
         existing, own = resource.look(sign=signer.sign_commit, last=self._last)
+        self._made = sorted(recorded_boards(own.get(HISTORY, b"")))
         check_state((existing, own), self._ours, key=signer.public, restored=self._restored)
         if not self._restored:
             check_boards(own.get(HISTORY), self._boards, self._lost)
-        return sorted(recorded_boards(own.get(HISTORY, b"")))
 
-    def outcome(self, tx: Transaction, result: list[BoardName], now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Close the batch; a restored state has everything now that can be taken over."""
         for name in (BEHIND, UNCOMPARED):
             tx.set_fact(name, None)
         if self._restored:
-            tx.set_fact(LOST_BOARDS, json.dumps(result))
-            receipts.note_log_complete(tx, now=now)
+            tx.set_fact(LOST_BOARDS, json.dumps(self._made))
+            receipts.note_log_complete(tx, now=self._restored_at(now))
         close_due_batch(tx, self._context.signer, now=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Add to a restored state what it lacks of the public log; report every other failure."""
         if isinstance(error, receipts.LogIsAhead):
-            receipts.adopt_lines(tx, error, now=now)
+            receipts.adopt_lines(tx, error, now=self._restored_at(now))
         else:
             super().failure(tx, error, now)
+
+    def _restored_at(self, now: datetime) -> datetime:
+        """Return the time of a restore: after the second of every lost board, even if the clock of their machine was ahead."""
+        made = (datetime.fromisoformat(at) + timedelta(seconds=1) for _, _, at in self._made)
+        return max([now, *made])
 
 
 class MakeBoards(PublishAct[Cycle]):

@@ -112,6 +112,24 @@ def test_a_copy_that_signed_at_the_same_moment_gives_way(begun: Harness) -> None
     assert begun.contradictions() == []
 
 
+@pytest.mark.parametrize("loses_a_line", [False, True])
+def test_a_restore_is_later_than_what_it_lost(begun: Harness, *, loses_a_line: bool) -> None:
+    """The clock of the new machine is behind; nobody says later that the organizers have hidden a board."""
+    with begun.worker() as worker:
+        worker.advance(CADENCE_S + 1 if loses_a_line else CADENCE_S / 2)
+        begun.submit("B", embeddings(2))
+        worker.drive()
+    roll_back(begun)
+    assert begun.clock is not None
+    begun.clock.advance(-60)
+    with begun.worker() as worker:
+        restored(worker)
+        worker.drive()
+    for decision in (("board", "close", "--phase", "dev", "--now"), ("challenge", "reveal")):
+        begun.decide(*decision)
+    assert begun.contradictions() == []
+
+
 def test_the_newest_state_may_move(begun: Harness) -> None:
     """A copy that lacks nothing, as on a new machine, goes on without a word."""
     roll_back(begun)

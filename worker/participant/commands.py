@@ -156,7 +156,7 @@ def validate(
     ids: IdsOption = None,
     dim: DimOption = None,
     max_megabytes: Annotated[
-        float, typer.Option(help="Largest file that the challenge accepts, in MB.", min=0.001)
+        float, typer.Option(help="Largest file that the challenge accepts, in MB.", min=0.001, max=1_000_000)
     ] = 1024.0,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:

@@ -94,6 +94,7 @@ def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> 
         0,
         "The file is valid for phase dev: 12 embeddings with 4 values each.",
     )
+    assert run("validate", file, "--max-megabytes", "inf")[0] == 2
     document = json.loads(run("validate", file, "--json")[1])
     assert (document["valid"], document["phase"], document["dimension"]) == (True, "dev", DIM)
 

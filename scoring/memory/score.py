@@ -299,7 +299,15 @@ def _without_groups(
 
 
 def _existing(path: str | PathLike[str], name: str) -> Path:
-    if not str(path) or not Path(path).exists():
+    try:
+        exists = bool(str(path)) and Path(path).exists()
+    except OSError as error:  # such as a whole text in place of a path, which is too long for one
+        raise MissingFile(
+            f"The {name} cannot be found at {str(path)[:60]!r}: {error.strerror}.",
+            hint="Give the path of a file that you may read; of a text, what pandas reads from it.",
+            code="score.missing_file",
+        ) from None
+    if not exists:
         is_address = ADDRESS.match(str(path))
         raise MissingFile(
             f"The {name} {path} do not exist.",

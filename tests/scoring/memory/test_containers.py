@@ -333,6 +333,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     for embeddings, labels in ((tmp_path / "x.csv", SERIES), (MATRIX, str(tmp_path / "x.csv"))):
         with pytest.raises(FileNotFoundError, match=r"x\.csv do not exist"):
             ridge(embeddings, labels)
+    with pytest.raises(FileNotFoundError, match=r"'id,label.*File name too long.*what pandas reads from it"):
+        ridge(MATRIX, "id,label\n" + "p,1\n" * 2000)
     with pytest.raises(FileNotFoundError, match="Download them first"):
         ridge("https://example.org/x.csv", SERIES)
 

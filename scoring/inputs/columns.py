@@ -213,9 +213,10 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
     numbered = sorted(position for name, position in first.items() if NUMBER_NAME.match(name))
     facts = [position for position in others if is_fact(stripped[position])]
     if not others or (facts and not numbered):
-        faults.add("columns.names", *_described(stripped, facts), count=len(others))
+        faults.add("columns.names", count=len(others))
         if facts:
-            faults.details["columns.names"] = "these describe the samples, and are no dimensions; remove them"
+            described = name_some(_described(stripped, facts), SHOWN)
+            faults.details["columns.names"] = f"{described}; remove columns that describe the samples"
         raise Unreadable
     chosen = sorted(numbered, key=lambda position: by_number(stripped[position])) or others
     return Columns(

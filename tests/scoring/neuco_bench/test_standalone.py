@@ -41,6 +41,10 @@ def test_columns_named_by_digits_are_ordered_by_number(tmp_path: Path) -> None:
     read = read_embeddings(tmp_path / "t.csv", IDS)
     np.testing.assert_array_equal(read.matrix, values)
     assert (read.ids, read.warnings) == (tuple(IDS), ('1 extra column was ignored: "comment".',))
+    frame.rename(columns=lambda name: f"X{name}" if name != "id" else name).to_csv(tmp_path / "r.csv")
+    told = r"14 have other names \(column 1 has no name; remove columns that describe the samples\)"
+    with pytest.raises(ParticipantError, match=told):
+        read_embeddings(tmp_path / "r.csv", IDS)
     path = write_csv(tmp_path / "huge.csv", ["id", "9" * 5000, "010"], [["a", 1, 2], ["b", 3, 5]])
     np.testing.assert_array_equal(read_embeddings(path, ["a", "b"]).matrix, [[2, 1], [5, 3]])
     path = write_csv(tmp_path / "u.csv", ["id", "x", "y"], [["a", 1, 2], ["b", 3, 4]])

@@ -131,10 +131,13 @@ class Story:
 
     def sent_by(self, team: str, phase: str = "dev") -> list[int]:
         """Return the public submissions of a team, in the order in which they were scored."""
-        scores = [event.fields for event in self.of(events.SCORE, phase)]
-        return [
-            fields["submission"] for fields in scores if fields["team"] == team and fields["public_at_first"]
-        ]
+        teams = {
+            event.fields["submission"]: event.fields["team"]
+            for event in reversed(self.events)
+            if "team" in event.fields
+        }
+        scores = [event.fields for event in self.of(events.SCORE, phase) if event.fields["public_at_first"]]
+        return [fields["submission"] for fields in scores if teams[fields["submission"]] == team]
 
     def drop(self, dropped: Iterable[Told]) -> None:
         """Remove events as if they had never happened."""

@@ -25,8 +25,9 @@ from worker.verify.public import PublicRepository
 
 def _leave_out(team: str) -> Tell:
     def tell(story: Story) -> None:
+        sent = {event.fields["submission"] for event in story.events if event.fields.get("team") == team}
         for event in story.events:
-            event.left_out = event.left_out or event.fields.get("team") == team
+            event.left_out = event.left_out or event.fields.get("submission") in sent
 
     return tell
 

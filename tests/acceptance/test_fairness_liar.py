@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.fair_challenge import FILES, HOSTS, PHASES, Fair, lies, named
+from tests.acceptance.fair_challenge import FILES, PHASES, Fair, lies, named
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.liar_draws import DRAWS
 from tests.acceptance.lie import raise_score, score
@@ -115,7 +115,7 @@ def test_another_grouping_from_the_start_is_found_by_a_published_file(story: Sto
 
 def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
     """Baselines affect weights and ranks, so their files are published and recomputed; without the file, the report says so."""
-    (baseline,) = [event for event in story.of(events.SCORE) if event.fields["team"] == HOSTS]
+    (baseline,) = [event for event in story.of(events.SCORE) if event.fields["own"]]
     submission = baseline.fields["submission"]
     raise_score(baseline, 0.05)
     repository = story.publish()

@@ -48,7 +48,6 @@ Mutant = tuple[str, PublicRepository]
 HARMLESS: dict[str, str] = {
     r"submission\.superseded_by altered .": "a re-run replaces only a submission without an answer",
     r"submission\.reason altered .": "the organizers' words, which are shown with the decision that they explain",
-    r"score\.file altered 1": "the stored file may be gone when a score is registered; its content is bound",
     r"phase\.record altered .": "a hash of what the organizers keep secret; tasks, protocol and rules are bound by themselves",
     r"commitment\[\]\.(reason|software) altered .": "the organizers' words",
     r"manifest\.(nonce altered 0|tasks reversed)": "it decides nothing; a receipt shows that the hash was another one",

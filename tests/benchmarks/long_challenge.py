@@ -243,9 +243,10 @@ def _happened(
     record: PhaseRecord, number: int, team: int, at: datetime, folds: Mapping[str, list[float]]
 ) -> Iterator[dict[str, Any]]:
     """Yield the events of a submission: it arrived, was scored, and EvalAI received the answer."""
-    who = {"entry": f"{number:032x}", "submission": number, "team_key": team, "team": f"Team {team}"}
+    who = {"entry": f"{number:032x}", "submission": number, "team_key": team}
     facts = {
         **who,
+        "team": f"Team {team}",
         "method": "",
         "project_url": None,
         "publication_url": None,
@@ -276,7 +277,6 @@ def _happened(
         **who,
         "public_at_first": True,
         "own": False,
-        "file": f"{number:064x}",
         "content": content,
         "protocol": record.protocol.hash,
         "cells": cells,

@@ -153,10 +153,8 @@ class ScoreEvent(ClosedEvent):
     kind: Literal["score"]
     submission: Number
     team_key: Number | None
-    team: str | None
     public_at_first: bool | None
     own: bool
-    file: Hash | None
     content: Hash
     protocol: Hash
     cells: Annotated[dict[str, Cell], Field(min_length=1)]

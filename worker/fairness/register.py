@@ -122,10 +122,8 @@ def register_score(
         entry=_register_submission(tx, row, at),
         submission=row.pk,
         team_key=row.team_key,
-        team=row.team,
         public_at_first=row.public_at_first,
         own=row.own,
-        file=row.file_hash,
         content=cells[0].content_hash,
         protocol=protocol,
         cells={

@@ -37,7 +37,7 @@ KEPT = {Place.REFUSED: "it is said to be refused", Place.TRIAL: "it is taken for
 FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as first seen; these never change
 ONCE_KNOWN = ("file", "content")
 # a score repeats these as they were when it was registered
-BOUND = ("submission", "team_key", "team", "public_at_first", "own")
+BOUND = ("submission", "team_key", "public_at_first", "own")
 BEST = 1.0  # of R2 and of F1
 WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
 
@@ -134,11 +134,8 @@ def _check_owner(phase: RevealedPhase, score: ScoreEvent) -> None:
         before = "the submission" if facts is None else "the rules of the board"
         raise CheckEnded(f"{who} was registered before {before}")
     differing = [name for name in BOUND if getattr(score, name) != getattr(facts, name)]
-    differing += [
-        name
-        for name in ONCE_KNOWN
-        if getattr(facts, name) not in (None, getattr(score, name) or getattr(facts, name))
-    ]
+    if facts.content not in (None, score.content):
+        differing.append("content")
     require(not differing, f"{who} has another {', '.join(differing)} than the register")
 
 

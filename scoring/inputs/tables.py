@@ -101,11 +101,11 @@ def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, Format]]:
             raise refuse_folder(path, faults)
         if not path.exists() and path.is_symlink() and "annex" in str(path.readlink()):
             raise faults.fatal("file.pointer", "git-annex wrote it")
-        if (
-            path.exists() and not path.is_file()
-        ):  # to open a pipe may take for ever, and no format can be read from one
-            raise OSError(errno.ESPIPE, "it is a pipe or a device, not a file")
         with path.open("rb") as file:
+            if not file.seekable():
+                raise OSError(
+                    errno.ESPIPE, "it is a pipe, and formats are told apart by reading a file twice"
+                )
             yield file, sniff(file, faults)
     except Unreadable:
         raise faults.verdict() from None

@@ -70,7 +70,7 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
     if isinstance(value, pd.DataFrame):
         table, rows = without_ids(value, "embeddings", id_column)
         named = [column for column in map(str, table) if not NUMBER_NAME.match(column)]
-        unread = {column: table[column] for column in named if len(named) < table.shape[1]}
+        unread = {column: table[column] for column in named} if len(named) < table.shape[1] else {}
         return GivenEmbeddings(rows=replace(rows, unread=unread), table=_numbers(table))
     if isinstance(value, pd.Series):
         return GivenEmbeddings(rows=rows_of_index(value.index, "embeddings"), table=_matrix(value))
@@ -158,13 +158,12 @@ def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[
     ids = next((column for column in id_names(id_column) if column in table.columns), None)
     if ids is not None:
         words = texts(table[ids], name)
-        index = (
-            () if table.index.dtype.kind in "iu" else tuple(map(as_text, table.index))
-        )  # numbers may be those of rows
+        # numbers may be those of rows
+        index = () if table.index.dtype.kind in "iu" else tuple(map(as_text, table.index))
         if index != words and set(index) == set(words):
             raise WrongValue(
                 f"The index of the {name} has the same ids as the column {ids}, in another order.",
-                hint="Remove the one that is wrong: .reset_index(drop=True), or .drop(columns='id').",
+                hint=f"Remove the one that is wrong: .reset_index(drop=True), or .drop(columns={ids!r}).",
                 code="score.two_meanings",
             )
         return table.drop(columns=ids), Rows(count=len(table), ids=words)

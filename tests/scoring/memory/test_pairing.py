@@ -150,6 +150,8 @@ def test_an_index_that_contradicts_the_column_id_is_refused() -> None:
     table = pd.DataFrame(np.random.RandomState(0).standard_normal((ROWS, 3)), IDS)
     with pytest.raises(ValueError, match="index of the embeddings has the same ids as the column id"):
         scoring.score(table.assign(id=IDS[::-1]), pd.Series(np.arange(ROWS), IDS), "ridge", folds=2)
+    with pytest.raises(ValueError, match=r"drop\(columns='tile'\)"):
+        scoring.score(table.assign(tile=IDS[::-1]), np.arange(ROWS), "ridge", folds=2, id_column="tile")
     numbers = table.set_axis(SHUFFLED, axis=0).assign(id=np.arange(ROWS))
     assert scoring.score(numbers, pd.Series(np.arange(ROWS) * 1.5), "ridge", folds=2).report.tasks
 

@@ -16,7 +16,7 @@ from scoring.inputs.columns import NUMBER_NAME, Columns
 from scoring.inputs.faults import ID_NAMES, Faults, shown
 
 LONGEST_LINE = 16 << 20  # bytes; more than a million columns
-LARGEST = float(np.finfo(np.float32).max)  # of labels and values
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 MARK = b"\xef\xbb\xbf"  # the UTF-8 byte order mark
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*\Z")
 PLAIN_NUMBERS = re.compile(r"[0-9+\-.eE, \t]*\Z")

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from scoring.errors import WrongType, WrongValue
-from scoring.inputs.lines import LARGEST, NUMBER
+from scoring.inputs.lines import FLOAT32_MAX, NUMBER
 from scoring.neuco_bench.labels import KINDS, class_name, indicators, sorted_classes, split_labels
 from scoring.printable import count_of, name_some
 from scoring.tasks import TaskType
@@ -115,7 +115,7 @@ def _refused(name: str, what: str) -> WrongType:
 def _numbers(name: str, given: pd.Series[Any], kind: str, declared: TaskType | None) -> TaskKind:
     """Return a regression, or two classes."""
     labels = given.astype(np.float64).to_numpy()
-    if odd := int((~(np.abs(labels) <= LARGEST)).sum()):
+    if odd := int((~(np.abs(labels) <= FLOAT32_MAX)).sum()):
         raise WrongValue(
             f"The task {name} has {count_of(odd, 'label that is', 'labels that are')} infinite or too large for float32.",
             hint="Correct them, or make them NaN, so that these samples are left out.",

@@ -18,17 +18,8 @@ from scoring.neuco_bench.results import as_json, store_probes, summary_document,
 from scoring.neuco_bench.run import RunReport
 
 FEWEST_FOLDS = 5  # for an interval
-COLUMNS = [
-    "type",
-    "samples",
-    "q",
-    "score",
-    "std",
-    "enough_steps",
-    "low",
-    "high",
-    "folds",
-]  # also if no task is scored
+# of a table of results, also if no task is scored
+COLUMNS = ["type", "samples", "q", "score", "std", "enough_steps", "low", "high", "folds"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

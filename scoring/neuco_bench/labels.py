@@ -16,7 +16,7 @@ from scoring.errors import OrganizerError
 from scoring.inputs.columns import by_number
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import ID_NAMES
-from scoring.inputs.lines import LARGEST, MISSING, NUMBER
+from scoring.inputs.lines import FLOAT32_MAX, MISSING, NUMBER
 from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of, name_some
 from scoring.tasks import TaskType, check_groups, is_package, typed
@@ -214,19 +214,19 @@ def split_labels(texts: Sequence[str], task: str) -> list[list[str]]:
     Raises:
         OrganizerError: If one is a list as a program prints it, or only other signs separate labels; each text would be one label.
     """
-    odd = [text for text in texts if text.lstrip().startswith(("[", "(", "{"))]
-    what = "is a list as a program prints it"
-    if not odd and not any(SEPARATOR in text for text in texts):
-        odd, what = (
-            [text for text in texts if "," in text or "|" in text],
-            "would be one, with its commas or bars",
-        )
-    if odd:
-        raise OrganizerError(
-            f"A label of the task {task} {what}: {odd[0][:40]!r}.",
-            hint="Write the names of its labels with semicolons between them, such as forest;water.",
-            code="standalone.bad_label",
-        )
+    printed = [text for text in texts if text.lstrip().startswith(("[", "(", "{"))]
+    is_separated = any(SEPARATOR in text for text in texts)
+    joined = [] if is_separated else [text for text in texts if "," in text or "|" in text]
+    for odd, what in (
+        (printed, "is a list as a program prints it"),
+        (joined, "would be one, with its commas or bars"),
+    ):
+        if odd:
+            raise OrganizerError(
+                f"A label of the task {task} {what}: {odd[0][:40]!r}.",
+                hint="Write the names of its labels with semicolons between them, such as forest;water.",
+                code="standalone.bad_label",
+            )
     return [[part.strip() for part in text.split(SEPARATOR) if part.strip()] for text in texts]
 
 
@@ -249,7 +249,7 @@ def sorted_classes(names: Iterable[str]) -> tuple[str, ...]:
 
 def _check_numbers(path: Path, rows: Iterable[LabelRow]) -> None:
     for row in rows:
-        if not (NUMBER.match(row.label) and abs(float(row.label)) <= LARGEST):
+        if not (NUMBER.match(row.label) and abs(float(row.label)) <= FLOAT32_MAX):
             raise OrganizerError(
                 f"{path}, line {row.line} (id {row.identifier}): the label {row.label[:40]!r} is not a finite number in float32.",
                 hint=f"Write numbers with a decimal point. {CLASSES}",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import ID_NAMES
-from scoring.inputs.lines import LARGEST, NUMBER
+from scoring.inputs.lines import FLOAT32_MAX, NUMBER
 from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of
 from scoring.protocol import Recipe, row_set_hash
@@ -284,7 +284,7 @@ def label_rows(path: Path) -> list[LabelRow]:
     for row in read_label_rows(path):
         label = float(row.label) if NUMBER.match(row.label) else math.nan
         rows.append(row._replace(label=label))
-        if not abs(label) <= LARGEST:
+        if not abs(label) <= FLOAT32_MAX:
             faults.append(f"line {row.line} (id {row.identifier})")
     if faults:
         raise OrganizerError(

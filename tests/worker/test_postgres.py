@@ -10,9 +10,11 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import LiteralString
 
 import psutil
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.gate import NEVER_SCORES, interpreter
@@ -140,13 +142,14 @@ def test_a_role_that_may_make_no_tables_is_told_what_the_server_says(postgres: S
     ("encoding", "setting", "works"),
     [("SQL_ASCII", "", True), ("UTF8", "SET client_encoding = 'LATIN1'", True), ("LATIN1", "", False)],
 )
-def test_every_name_can_be_stored(postgres: Server, encoding: str, setting: str, works: bool) -> None:
+def test_every_name_can_be_stored(
+    postgres: Server, encoding: LiteralString, setting: LiteralString, works: bool
+) -> None:
     """A server without a locale makes databases without an encoding; one that lacks characters is refused at the start."""
-    name = f"in_{encoding.lower()}"
-    with postgres.connect() as connection:
-        connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")  # type: ignore[arg-type]
-        if setting:
-            connection.execute(f"ALTER DATABASE {name} {setting}")  # type: ignore[arg-type]
+    name = postgres.fresh(f"ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    if setting:
+        with postgres.connect() as connection:
+            connection.execute(SQL(f"ALTER DATABASE {{}} {setting}").format(Identifier(name)))
     if not works:
         with pytest.raises(OrganizerError, match=f"has the encoding {encoding}"):
             Store(postgres.url(name))

@@ -130,8 +130,9 @@ def _boards(repository: PublicRepository, name: str, phase: RevealedPhase | None
     """Return the boards of a phase, from its register as far as that is known, otherwise from the history."""
     lines = (line for line, _ in repository.boards(name))
     boards = {(board.sequence, board.made_at): (board, ROW - IN_REGISTER) for board in each_board(lines)}
-    for board in () if phase is None or phase.replay.unknown_phase is not None else phase.boards:
-        boards[board.sequence, board.made_at.replace(microsecond=0)] = board, ROW
+    if phase is not None and phase.replay.unknown_phase is None:
+        for board in phase.boards:
+            boards[board.sequence, board.made_at.replace(microsecond=0)] = board, ROW
     return boards
 
 

@@ -11,9 +11,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from tests.waiting import LIMIT_S
 
@@ -41,12 +43,12 @@ class Server:
         """Open a connection besides the worker's."""
         return psycopg.connect(f"postgresql://{ACCOUNT}@127.0.0.1:{self.port}/{database}", autocommit=True)
 
-    def fresh(self) -> str:
-        """Make an empty database and return its name."""
+    def fresh(self, options: LiteralString = "") -> str:
+        """Make an empty database with some options of SQL and return its name."""
         self._made += 1
         name = f"challenge_{self._made}"
         with self.connect() as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
+            connection.execute(SQL(f"CREATE DATABASE {{}} {options}").format(Identifier(name)))
         return name
 
 

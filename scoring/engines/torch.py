@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from scoring.engines.base import Engine, Unit, ignore
-from scoring.errors import OrganizerError
+from scoring.errors import InfrastructureError, OrganizerError
 from scoring.metrics import best_score, f1, r2
 from scoring.randomness import Split
 from scoring.randomness.fold_draws import FoldDraws, draw_folds
@@ -51,7 +51,23 @@ class TorchEngine(Engine):
         self._threads = threads
 
     def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
-        """See :meth:`scoring.engines.base.Engine.score`."""
+        """See :meth:`scoring.engines.base.Engine.score`.
+
+        Raises:
+            InfrastructureError: If the GPU fails, for example because its memory is too small.
+        """
+        try:
+            return self._score(unit, progress)
+        except RuntimeError as problem:  # torch has a class of its own only for memory that it could not allocate, and not always
+            if self._device == "cpu":
+                raise
+            raise InfrastructureError(
+                f"PyTorch could not compute on the GPU: {str(problem).partition(chr(10))[0]}",
+                hint="If its memory is too small, end what else uses it (nvidia-smi shows what does) or lower scoring.chunk.",
+                code="engine.device",
+            ) from problem
+
+    def _score(self, unit: Unit, progress: Callable[[int], None]) -> NDArray[np.float64]:
         torch.set_num_threads(self._threads)
         splits = list(unit.splits())
         scores = np.empty((len(splits), len(unit.targets)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scoring.engines import TOLERANCE, Engine, LocalEngine, make_engine
 from scoring.engines.reference import ReferenceEngine
-from scoring.errors import OrganizerError
+from scoring.errors import InfrastructureError, OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit
 from worker.challenge.sections import ScoringSection
@@ -89,6 +89,21 @@ def test_a_gpu_agrees_with_the_local_engine() -> None:
     """On CUDA the tolerance is the same."""
     unit = make_unit(samples=713, dim=1024, types="rc", folds=20, recipe=Recipe(epochs=3))
     assert close(make_engine("torch", device="cuda").score(unit), LocalEngine().score(unit))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+def test_a_gpu_whose_memory_is_too_small_is_named() -> None:
+    """Whoever runs the service learns what to change."""
+    unit = make_unit(samples=713, dim=1024, types="rc", folds=20)
+    torch.cuda.set_per_process_memory_fraction(1e-5)
+    try:
+        with pytest.raises(
+            InfrastructureError, match=r"^PyTorch could not compute on the GPU: .*memory"
+        ) as refused:
+            make_engine("torch", device="cuda").score(unit)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert "scoring.chunk" in refused.value.hint
 
 
 def test_the_configuration_chooses_it() -> None:

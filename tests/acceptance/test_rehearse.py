@@ -221,19 +221,35 @@ def test_the_last_line_says_whether_the_files_are_better_than_random(
     assert verdict in capsys.readouterr().out.strip().splitlines()[-1]
 
 
+def failing_git(folder: Path, subcommand: str, reason: str) -> str:
+    """Return a PATH whose git fails with a reason when it is asked for this."""
+    (folder / "bin").mkdir()
+    script = folder / "bin" / "git"
+    script.write_text(
+        f'#!/bin/sh\ncase " $* " in *" {subcommand} "*) echo "fatal: {reason}" >&2; exit 128;; esac\nexec {shutil.which("git")} "$@"\n'
+    )
+    script.chmod(0o755)
+    return f"{script.parent}:{os.environ['PATH']}"
+
+
 @pytest.mark.processes
 def test_a_failing_git_is_not_a_bug_of_ours(challenge: Path, tmp_path: Path) -> None:
     """Its own reason is shown, although it had something to make and not to read."""
-    failing = tmp_path / "failing"
-    failing.mkdir()
-    (failing / "git").write_text(
-        f'#!/bin/sh\ncase "$*" in *init*) echo "fatal: no room" >&2; exit 128;; esac\nexec {shutil.which("git")} "$@"\n'
-    )
-    (failing / "git").chmod(0o755)
-    refused = rehearse(challenge, PATH=f"{failing}:{os.environ['PATH']}")
+    refused = rehearse(challenge, PATH=failing_git(tmp_path, "init", "no room"))
     assert refused.returncode == 2
     assert "neuco-worker: git cannot use " in refused.stderr
     assert ": no room.\n" in refused.stderr
+
+
+@pytest.mark.slow
+def test_what_the_worker_asks_a_person_for_is_shown(challenge: Path, tmp_path: Path) -> None:
+    """The files of the rehearsal are deleted, so `status` can no longer say it."""
+    document = yaml.safe_load(challenge.read_text())
+    document["fairness"] = {"beacon": "none"}  # a draw is named in the repository, and waits for it
+    challenge.write_text(yaml.safe_dump(document))
+    failed = rehearse(challenge, "--folds", "1", PATH=failing_git(tmp_path, "push", "no room"))
+    assert failed.returncode == 1
+    assert "no room" in failed.stdout.partition("Problems")[2]
 
 
 @pytest.mark.slow

@@ -16,8 +16,10 @@ from typing import Any
 import yaml
 
 from leaderboard.git import Repository
+from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.secrets import KEY_FILE, SECRET_FILE, make
+from worker.organizer.session import open_session
 from worker.sandbox import Sandbox
 
 STOP_S = 12  # the daemon's own limit and a little more
@@ -71,9 +73,14 @@ class RehearsalFolder:
                     process.kill()
                     process.wait()
 
-    def end_of_log(self) -> str:
-        """Return the end of the worker's log."""
-        return self.log.read_text("utf-8", "replace")[-LOG_END:].strip()
+    def reasons(self) -> tuple[str, ...]:
+        """Return what the worker asks a person for or, if it asks for nothing, the end of its log."""
+        try:
+            with open_session(self.configuration) as session, session.store.read() as tx:
+                asked = tuple(alert.text for alert in tx.alerts())
+        except NeucoError:  # it has ended because of its configuration or its state
+            asked = ()
+        return asked or (self.log.read_text("utf-8", "replace")[-LOG_END:].strip(),)
 
 
 def copied(folder: RehearsalFolder, configuration: Configuration) -> Configuration:

@@ -85,7 +85,7 @@ def rehearse(
         verified, failures = (
             _end(folder, configuration.phases, tell)
             if status == 0
-            else ((), (f"The worker exited with status {status}. {folder.end_of_log()}",))
+            else ((), (f"The worker exited with status {status}.", *folder.reasons()))
         )
         phases = _phases(configuration, folder, evalai, submitted)
         if keep is not None:
@@ -126,8 +126,8 @@ def play(
             while not stop.wait(LOOK_EVERY_S):
                 if process.poll() is not None:
                     raise InfrastructureError(
-                        f"The worker exited with status {process.returncode}. {folder.end_of_log()}",
-                        hint="Correct what the last lines of its log name, and run the command with a new folder.",
+                        " ".join([f"The worker exited with status {process.returncode}.", *folder.reasons()]),
+                        hint="Correct what this names, and run the command with a new folder.",
                         code="rehearse.worker",
                     )
 
@@ -198,8 +198,7 @@ def _drain(
                 tell(f"{done} of {len(submitted)} answered. {_outcome(evalai, pk, *submitted[pk])}")
             if time.monotonic() - answered_at > patience_s and not ended:
                 raise InfrastructureError(
-                    f"There was no progress for {patience_s:.0f} seconds.",
-                    hint=f"Look for the cause in the last lines of the worker's log: {folder.end_of_log()}",
+                    " ".join([f"There was no progress for {patience_s:.0f} seconds.", *folder.reasons()]),
                     code="rehearse.stuck",
                 )
     return int(process.returncode)
@@ -236,7 +235,7 @@ def _end(
     except NeucoError as error:
         return (), (f"The end of the challenge could not be rehearsed: {error.message}",)
     except subprocess.TimeoutExpired:
-        return (), (f"The worker did not exit after the phases were closed. {folder.end_of_log()}",)
+        return (), ("The worker did not exit after the phases were closed.", *folder.reasons())
     contradictions = tuple(
         f"`verify` found a contradiction: {verdict.sentence}"
         for verdict in report.verdicts

@@ -61,8 +61,9 @@ class TorchEngine(Engine):
         except RuntimeError as problem:  # torch has a class of its own only for memory that it could not allocate, and not always
             if self._device == "cpu":
                 raise
+            reason = str(problem).splitlines()[0].partition(". ")[0]  # sentences about its allocator follow
             raise InfrastructureError(
-                f"PyTorch could not compute on the GPU: {str(problem).partition(chr(10))[0]}",
+                f"PyTorch could not compute on the GPU: {reason}.",
                 hint="If its memory is too small, end what else uses it (nvidia-smi shows what does) or lower scoring.chunk.",
                 code="engine.device",
             ) from problem

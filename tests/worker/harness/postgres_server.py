@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -82,14 +82,14 @@ def server() -> Iterator[Server]:
     if programs is None:
         raise FileNotFoundError("no PostgreSQL server is installed")
     folder = Path(tempfile.mkdtemp(prefix="neuco-pg-"))
-    account: list[str] = []
+    account: dict[str, Any] = {}
     if os.geteuid() == 0:
         owner = pwd.getpwnam(ACCOUNT)
         os.chown(folder, owner.pw_uid, owner.pw_gid)
-        account = ["runuser", "-u", ACCOUNT, "--"]
+        account = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
 
     def run(*command: str) -> None:
-        subprocess.run([*account, *command], check=True, capture_output=True, cwd=folder)
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, **account)
 
     data = folder / "data"
     run(

@@ -102,7 +102,7 @@ def test_a_gpu_whose_memory_is_too_small_is_named() -> None:
             make_engine("torch", device="cuda").score(unit)
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
-    assert refused.value.message == "PyTorch could not compute on the GPU: CUDA out of memory."
+    assert refused.value.sentence == "PyTorch could not compute on the GPU: CUDA out of memory."
     assert "scoring.chunk" in refused.value.hint
 
 

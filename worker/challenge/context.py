@@ -62,7 +62,7 @@ class Context:
     def raise_alert(self, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's; nothing is written if this was told already."""
         with self.store.read() as tx:
-            known = any((alert.key, alert.text) == (key, str(error)) for alert in tx.alerts())
+            known = any((alert.key, alert.text) == (key, error.message) for alert in tx.alerts())
         if not known:
             with self.store.write() as tx:
                 tx.report(key, error, now=now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
@@ -47,7 +48,14 @@ class NotShown(OrganizerError):
         )
 
 
-def push(publisher: Publisher, cycle: Cycle, *, last: str | None, replace_foreign: bool) -> Published:
+def push(
+    publisher: Publisher,
+    cycle: Cycle,
+    *,
+    last: str | None,
+    replace_foreign: bool,
+    check_lead: Callable[[], None],
+) -> Published:
     """Render the site on the tip of the branch and push it.
 
     Args:
@@ -55,13 +63,15 @@ def push(publisher: Publisher, cycle: Cycle, *, last: str | None, replace_foreig
         cycle: What is published.
         last: What :func:`last_commit` returned.
         replace_foreign: Whether the organizer has said yes to that.
+        check_lead: Checks that this process leads, after the tip was read: once another leader has pushed, ours is refused.
 
     Raises:
+        Deposed: As ``check_lead``.
         StateIsBehind: If the challenge has published something that the state lacks.
         NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
     return publisher.publish(
-        partial(_files, cycle),
+        partial(_files, cycle, check_lead),
         partial(message, cycle.site),
         sign=cycle.signer.sign_commit,
         last=last,
@@ -70,14 +80,16 @@ def push(publisher: Publisher, cycle: Cycle, *, last: str | None, replace_foreig
     )
 
 
-def _files(cycle: Cycle, existing: Files, own: Files) -> Files:
+def _files(cycle: Cycle, check_lead: Callable[[], None], existing: Files, own: Files) -> Files:
     """Return the files that the branch should have.
 
     Args:
         cycle: What is published.
+        check_lead: See :func:`push`.
         existing: The files in the branch.
         own: The files as the challenge published them last.
     """
+    check_lead()
     attestations = cycle.attestations
     published.check_state((existing, own), attestations, key=cycle.signer.public, restored=False)
     check_boards(

@@ -221,7 +221,14 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
     def perform(self, resource: Publisher) -> tuple[Published, str | None]:
         """Render the site on the tip of the branch and push it; look where the branch of the published files is."""
         tip = resource.tip_of(BRANCH) if self._has_files else None
-        return push(resource, self._cycle, last=self._last, replace_foreign=self._replaces), tip
+        pushed = push(
+            resource,
+            self._cycle,
+            last=self._last,
+            replace_foreign=self._replaces,
+            check_lead=self._context.store.check_lead,
+        )
+        return pushed, tip
 
     def outcome(self, tx: Transaction, result: tuple[Published, str | None], now: datetime) -> None:
         """Record that the repository shows the boards."""

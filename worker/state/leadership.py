@@ -58,13 +58,13 @@ class Leadership(Facts):
         self.set_fact(_LEADER, json.dumps(asdict(leader)))
         return leader.epoch
 
-    def check_epoch(self, epoch: int) -> None:
-        """Check that no other process has become the leader since.
+    def check_epoch(self, epoch: int | None) -> None:
+        """Check that no other process has become the leader since an epoch began; None stands for no epoch.
 
         Raises:
             Deposed: If another process has.
         """
-        if self.document(_LEADER).get("epoch") != epoch:
+        if epoch is not None and self.document(_LEADER).get("epoch") != epoch:
             raise Deposed(
                 "Another worker leads this challenge now, so this worker has stopped.",
                 hint="Do nothing. When this worker is restarted, it waits until no other worker leads (on SQLite, it exits instead).",

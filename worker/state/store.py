@@ -105,6 +105,16 @@ class Store:
         """Write as a command does, without checking for another leader."""
         self._epoch = None
 
+    def check_lead(self) -> None:
+        """Check what each write checks, in any thread.
+
+        Raises:
+            Deposed: As :meth:`write`.
+            StateFailed: If the database cannot be read.
+        """
+        with self.read() as tx:
+            tx.check_epoch(self._epoch)
+
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Open a transaction that holds the write lock from its first moment and commits at the end.
@@ -119,8 +129,7 @@ class Store:
             connection.begin(),
         ):
             transaction = Transaction(connection)
-            if self._epoch is not None:
-                transaction.check_epoch(self._epoch)
+            transaction.check_epoch(self._epoch)
             yield transaction
             for move in transaction.moves:
                 self._checkpoint(f"before {move}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ import pytest
 from leaderboard.ranking import to_json
 from scoring.protocol import ids_hash
 from tests.leaderboard.harness.site_fixtures import moving_site
+from tests.waiting import until
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import IDS, KEY, Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
@@ -22,7 +24,7 @@ from worker.organizer.board_by_hand import close, reopen
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.publishing.boards import PORTION, BoardHistory, begin_cycle, keep_boards, make_boards
-from worker.state import State, Store
+from worker.state import Deposed, State, Store
 
 
 @pytest.mark.processes
@@ -45,6 +47,28 @@ def test_a_change_while_a_push_is_under_way_is_pushed_next(harness: Harness, cha
         worker.drive()
         assert worker.state(pk) is State.PUBLISHED
         assert harness.teams() == (["B"] if change == "rename" else [])
+
+
+@pytest.mark.processes
+def test_a_deposed_leader_pushes_nothing(harness: Harness) -> None:
+    """A machine that slept just before a push wakes up after another one has led and closed a phase, which stays closed."""
+    gate = Gate("before call push")
+    with harness.worker(checkpoint=gate) as sleeper:
+        harness.submit("A", embeddings(1))
+        sleeper.drive()
+        gate.close()
+        harness.submit("B", embeddings(2))
+        sleeper.drive(gate.reached)
+        with harness.worker() as successor:
+            successor.drive()
+            harness.decide("board", "close", "--phase", "dev", "--now")
+            successor.drive()
+        tip = git(harness.board, "rev-parse", "main")
+        gate.open()
+        with pytest.raises(Deposed):
+            sleeper.drive(lambda: False)
+        until(lambda: "runner-git" not in {thread.name for thread in threading.enumerate()})
+    assert git(harness.board, "rev-parse", "main") == tip
 
 
 @pytest.mark.processes

@@ -67,7 +67,7 @@ class CarefulReader:
         fields = fields_of(record, line, faults)
         position, expected = self.columns.id_column, len(self.columns.names)
         if fields is not None and len(fields) == expected:
-            identifier, values = fields[position].strip(" \t"), None
+            identifier, values = fields[position].strip(), None
             if self.knows(identifier):
                 values = self._values(fields, f"line {line} (id {shown(identifier)})", faults)
             return fields[position], values

@@ -99,7 +99,7 @@ class MatrixBuilder:
 
     def knows(self, identifier: str) -> bool:
         """Return whether an id, as written in the file, is asked for; rows of other ids are ignored, whatever their values are."""
-        return without_suffix(identifier.strip(" \t")) in self.index
+        return without_suffix(identifier.strip()) in self.index
 
     def claim(self, identifiers: Sequence[str], numbers: Sequence[int]) -> NDArray[np.intp]:
         """Record that ids occurred, and return the matrix row of each; -1 if its values are not wanted.
@@ -170,7 +170,7 @@ class MatrixBuilder:
         return self.labels.get(dimension, str(dimension))
 
     def _target(self, written: str, number: int) -> int:
-        trimmed = written.strip(" \t")
+        trimmed = written.strip()
         identifier = without_suffix(trimmed)
         self.suffix_removed |= identifier != trimmed
         row = self.index.get(identifier, -1)

@@ -83,7 +83,7 @@ def texts(ids: Iterable[Any], name: str) -> tuple[str, ...]:
 def as_text(value: Any) -> str:
     """Return a value as text, a number without decimals if it is whole; empty if it is missing."""
     if isinstance(value, (str, int, np.integer)):  # the usual ids, quickly
-        return str(value).strip(" \t")
+        return str(value).strip()
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, tuple):
@@ -92,7 +92,7 @@ def as_text(value: Any) -> str:
         return ""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
-    return str(value).strip(" \t")
+    return str(value).strip()
 
 
 def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], str]:

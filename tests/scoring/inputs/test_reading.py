@@ -194,6 +194,7 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
     "change",
     [
         lambda text: text.replace(b",", b", "),
+        lambda text: text.replace(b"s003,", "\u00a0s003\u3000,".encode()),
         lambda text: text.replace(b"\n", b"\n\n"),
         lambda text: b"\n" + text,
         lambda text: text + b"\n \n\n",
@@ -206,6 +207,7 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
     ],
     ids=[
         "spaces",
+        "spaces of other kinds",
         "blank lines",
         "blank first",
         "blank last",

@@ -110,10 +110,11 @@ def test_rows_that_are_paired_by_position_although_one_side_has_ids_are_noted() 
 
 def test_ids_are_compared_as_text() -> None:
     """Numbers are whole, bytes are text, suffixes of files are left out; a missing or repeated id is refused."""
-    assert texts([7, 7.0, np.float32(7), b"a", "a.zarr.zip", " a"], "embeddings") == (
+    assert texts([7, 7.0, np.float32(7), b"a", "a.zarr.zip", " a", "a\u00a0"], "embeddings") == (
         "7",
         "7",
         "7",
+        "a",
         "a",
         "a",
         "a",

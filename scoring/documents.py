@@ -53,8 +53,10 @@ def read_yaml(text: str | bytes) -> Any:
                 raise yaml.MarkedYAMLError(
                     problem="a text has the character NUL", problem_mark=node.start_mark
                 )
+            if node in self.recursive_objects:
+                raise yaml.MarkedYAMLError(problem="this contains itself", problem_mark=node.start_mark)
             try:
-                return super().construct_object(node, deep)
+                return super().construct_object(node, deep=True)  # else, a value is made before its parts
             except AttributeError as error:  # !!timestamp x
                 raise yaml.constructor.ConstructorError(problem_mark=node.start_mark) from error
             except ValueError as error:  # a date such as 2026-99-99

@@ -20,8 +20,9 @@ from scoring.documents import is_loopback, read_yaml, yaml_fault
         (b"\xff\xfe\xfa", "FILE: line 1 is not UTF-8; save the file as UTF-8."),
         ("a: !!python/object:os.system {}", "FILE, line 1, column 4: this is not valid YAML."),
         ("\x00", "FILE: this is not valid YAML."),
+        ("a: &x\n  b: [*x]", "FILE, line 1, column 4: this contains itself."),
     ],
-    ids=["open", "twice", "NUL", "no date", "tag", "deep", "bytes", "object", "control"],
+    ids=["open", "twice", "NUL", "no date", "tag", "deep", "bytes", "object", "control", "loop"],
 )
 def test_all_invalid_yaml_raises_the_same_error(text: str | bytes, sentence: str) -> None:
     """No other exception is raised, and no object is created; where and what the fault is is said in plain words."""

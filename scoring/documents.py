@@ -10,6 +10,7 @@ import csv
 import errno
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # a child process that downloads a file must not load it
 
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
 """What reading a document raises if somebody else has given it another form."""
+SHOWN = 60  # characters of a value
 
 
 def read_yaml(text: str | bytes) -> Any:
@@ -49,19 +51,20 @@ def read_yaml(text: str | bytes) -> Any:
             return node
 
         def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-            if "\0" in node.value:  # no text of ours may have it, and no path can
+            # no path and no text of ours may have these; "\ud800" is half a character
+            if isinstance(node.value, str) and re.search("[\0\ud800-\udfff]", node.value):
                 raise yaml.MarkedYAMLError(
-                    problem="a text has the character NUL", problem_mark=node.start_mark
+                    problem="a text has the character NUL, or half a character", problem_mark=node.start_mark
                 )
             if node in self.recursive_objects:
                 raise yaml.MarkedYAMLError(problem="this contains itself", problem_mark=node.start_mark)
             try:
                 return super().construct_object(node, deep=True)  # else, a value is made before its parts
-            except AttributeError as error:  # !!timestamp x
+            except (AttributeError, LookupError) as error:  # !!timestamp x, !!bool x
                 raise yaml.constructor.ConstructorError(problem_mark=node.start_mark) from error
             except ValueError as error:  # a date such as 2026-99-99
                 raise yaml.MarkedYAMLError(
-                    problem=f"`{node.value}`: {error}", problem_mark=node.start_mark
+                    problem=f"`{node.value[:SHOWN]}`: {error}".rstrip("."), problem_mark=node.start_mark
                 ) from error
 
     try:
@@ -166,7 +169,6 @@ def read_yaml_file(path: Path, *, code: str, hint: str) -> Any:
 
 
 Model = TypeVar("Model", bound="BaseModel")
-SHOWN = 60  # characters of a value
 
 
 def checked(

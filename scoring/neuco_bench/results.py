@@ -27,7 +27,9 @@ from scoring.probes.probe import make_probe
 from scoring.tasks import ceiled, group_scores
 
 SUMMARY = "results_summary.json"
-ANYTHING: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="null"))
+ANYTHING: TypeAdapter[Any] = TypeAdapter(
+    Any, config=ConfigDict(ser_json_inf_nan="null", ser_json_bytes="base64")
+)
 
 
 def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime) -> Path:
@@ -152,7 +154,7 @@ def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, A
 
 
 def as_json(document: object) -> bytes:
-    """Return a document as JSON, with ``null`` for numbers that are not finite."""
+    """Return a document as JSON, with ``null`` for numbers that are not finite, and bytes in base 64."""
     return ANYTHING.dump_json(document, indent=2) + b"\n"
 
 

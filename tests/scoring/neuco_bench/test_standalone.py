@@ -16,7 +16,7 @@ from scoring.neuco_bench.expectations import check_task
 from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.material import read_material
 from scoring.neuco_bench.reading import read_embeddings, read_excluded
-from scoring.neuco_bench.results import make_run_folder
+from scoring.neuco_bench.results import make_run_folder, read_results, write_results
 from scoring.neuco_bench.run import score_run
 from scoring.probes import PROBES
 from scoring.tasks import TaskType, load_tasks
@@ -334,17 +334,19 @@ def test_what_neuco_bench_does_differently_is_said() -> None:
 
 
 def test_a_run_without_tasks_has_no_score(tmp_path: Path) -> None:
-    """An empty task_filter gives an empty report and a warning, as in NeuCo-Bench."""
+    """An empty task_filter gives an empty report and a warning, as in NeuCo-Bench; unknown keys may have any value of YAML."""
     write_csv(tmp_path / "e.csv", ["id", 0, 1], ([i, n, n * n] for n, i in enumerate(IDS)))
     (tmp_path / "labels").mkdir()
     write_csv(tmp_path / "labels" / "t__regr.csv", ["id", "label"], ([i, n] for n, i in enumerate(IDS)))
-    settings = parse_settings({"k_folds": 1, "epochs": 1, "task_filter": []})
+    settings = parse_settings({"k_folds": 1, "epochs": 1, "task_filter": [], "key": b"\xff"})
     report = score_run(
         read_material(tmp_path / "e.csv", read_annotations(tmp_path / "labels"), settings),
         settings,
     )
     assert (report.tasks, np.isnan(report.overall_q)) == ((), True)
-    assert "no task is scored" in report.warnings[0]
+    assert "no task is scored" in report.warnings[1]
+    write_results(tmp_path, report, settings, experiment="none")
+    assert read_results(tmp_path)[0]["config"]["key"] == "_w=="
 
 
 def test_two_runs_in_a_second_have_different_folders(tmp_path: Path) -> None:

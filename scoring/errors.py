@@ -120,7 +120,8 @@ def python_errors() -> Iterator[None]:
 
     Raises:
         WrongValue: With the same message and code; an error that is an exception of Python already stays as it is. Also for a text with
-            half a character, such as the name of a file that is not UTF-8, wherever it is used first.
+            half a character, such as the name of a file that is not UTF-8, wherever it is used first; for a number that no float can
+            be; and for what contains itself.
     """
     try:
         yield
@@ -136,6 +137,18 @@ def python_errors() -> Iterator[None]:
             hint="Python makes it of names that are not UTF-8. Replace such characters: name.encode(errors='replace').decode().",
             code="score.text",
         ) from None
+    except ArithmeticError as error:
+        raise WrongValue(
+            "A number cannot be a float: it is larger than 1.8e308, or a signaling NaN.",
+            hint="Correct it, or leave its sample out.",
+            code="score.number",
+        ) from error
+    except RecursionError as error:
+        raise WrongValue(
+            "A list contains itself, or lists are nested too deeply.",
+            hint="Give one row of numbers for each sample.",
+            code="score.nested",
+        ) from error
 
 
 @contextmanager

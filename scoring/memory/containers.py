@@ -118,7 +118,7 @@ def _native(array: NDArray[Any], name: str) -> Plain:
                 code="score.type",
             )
         array = array.astype(np.float32)  # bfloat16 and other small floats of ml_dtypes
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _tensor(value: Any, name: str) -> Plain | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,7 @@ WITH_IDS: dict[str, Callable[[], Any]] = {
         types_mapper=pd.ArrowDtype
     ),
     "a series of vectors": lambda: pd.Series([*MATRIX], index=IDS),
+    "texts of any length": lambda: {"ids": np.array(IDS, np.dtypes.StringDType()), "embeddings": MATRIX},
     "a dictionary of tensors": lambda: {key: torch_tensor(row) for key, row in zip(IDS, MATRIX, strict=True)},
 }
 WITHOUT: dict[str, Callable[[], Any]] = {
@@ -186,7 +188,12 @@ def test_masked_values_are_missing() -> None:
     assert masked.q == ridge(np.where(mask, 0, MATRIX), LABELS).q
 
 
+LOOP: list[Any] = [[1.0] * DIM for _ in range(ROWS)]
+LOOP[3] = LOOP
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "a list in itself": (LOOP, ValueError, "A list contains itself"),
+    "a number beyond floats": ([[10**400, 1]] * ROWS, ValueError, "A number cannot be a float"),
+    "a signaling NaN": ([[Decimal("sNaN"), 1]] * ROWS, ValueError, "A number cannot be a float"),
     "three axes": (np.zeros((ROWS, 2, 3)), ValueError, r"the shape \(40, 2, 3\).*mean\(axis=1\)"),
     "one axis": (LABELS, ValueError, r"the shape \(40,\)"),
     "no rows": (MATRIX[:0], ValueError, r"the shape \(0, 6\)"),

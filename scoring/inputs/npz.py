@@ -143,7 +143,7 @@ def _read_embeddings(array: Array, identifiers: list[str], builder: MatrixBuilde
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         unnamed = ", as bfloat16 is saved" if array.dtype == np.dtype("V2") else ""
         raise faults.fatal("npz.type", f"embeddings holds {shown(array.dtype.name)}{unnamed}")
-    if len(array.shape) != 2 or array.shape[0] != rows:
+    if len(array.shape) != 2 or array.shape[0] != rows or not array.shape[1]:
         shape = " x ".join(f"{length:,}" for length in array.shape) or "no dimension"
         turned = "; it is transposed" if len(array.shape) == 2 and array.shape[1] == rows else ""
         raise faults.fatal("npz.shape", f"embeddings is {shape}, ids has {rows:,} entries{turned}")

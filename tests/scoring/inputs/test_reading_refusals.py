@@ -874,6 +874,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "npz.shape",
         "embeddings is 7 x 4, ids has 12 entries",
     ),
+    "npz without columns": (
+        as_npz(ids=np.array(IDS), embeddings=table()[:, :0]),
+        "npz.shape",
+        "embeddings is 12 x 0, ids has 12 entries",
+    ),
     "npz flat": (
         as_npz(ids=np.array(IDS), embeddings=table().ravel()),
         "npz.shape",

@@ -149,8 +149,11 @@ def _vector_column(schema: Any, faults: Faults) -> int | None:
     Raises:
         Unreadable: If it could be one of several, or if no column holds numbers.
     """
-    if any(NUMBER_NAME.match(field.name.strip()) and not _is_vector(field.type) for field in schema):
-        return None
+    if (
+        sum(bool(NUMBER_NAME.match(field.name.strip())) and not _is_vector(field.type) for field in schema)
+        > 1
+    ):
+        return None  # one alone is no embedding, but what pandas calls a column without a name
     kinds = {
         position: field.type
         for position, field in enumerate(schema)

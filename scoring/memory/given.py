@@ -199,7 +199,7 @@ def _check_counting(name: str, column: pd.Series[Any]) -> None:
 def _numbers(table: pd.DataFrame) -> pd.DataFrame | NDArray[Any]:
     """Return the columns that can be dimensions as numbers, or the one column of vectors as an array."""
     numbered = [column for column in table.columns if NUMBER_NAME.match(column)]
-    vectors = [] if numbered else [column for column in table.columns if _holds_vectors(table[column])]
+    vectors = [column for column in table.columns if len(numbered) < 2 and _holds_vectors(table[column])]
     vectors = [column for column in vectors if column == "embedding"] or vectors
     if len(vectors) == 1:
         return _matrix(table[vectors[0]])

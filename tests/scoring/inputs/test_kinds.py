@@ -78,8 +78,9 @@ def as_index(path: Path) -> None:
 
 
 def as_vectors(path: Path) -> None:
-    """Write whole embeddings in one column, with ids and more as TerraTorch names them."""
-    columns = {"file_id": list(IDS), "embedding": list(table()), "lat": [0.5] * len(IDS)}
+    """Write whole embeddings in one column, with ids and more as TerraTorch names them, and a column that pandas had to name."""
+    numbers = [0.5] * len(IDS)
+    columns = {"file_id": list(IDS), "embedding": list(table()), "lat": numbers, "0": numbers}
     path.write_bytes(as_parquet(columns, row_group_size=5))
 
 
@@ -135,7 +136,7 @@ def test_usual_forms_of_parquet_are_read(form: str, tmp_path: Path) -> None:
     assert strict.content_hash == read_submission(tmp_path / "csv", IDS, DIM).content_hash
     lenient = read_embeddings(tmp_path / "file", IDS)
     np.testing.assert_array_equal(lenient.matrix, strict.matrix)
-    noted = '1 extra column was ignored: "lat"'
+    noted = '2 extra columns were ignored: "lat"; "0"'
     assert strict.notes == ((noted,) if form == "vectors" else ())
     assert lenient.warnings == ((f"{noted}.",) if form == "vectors" else ())
 

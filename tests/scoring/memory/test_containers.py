@@ -117,6 +117,10 @@ WITH_IDS: dict[str, Callable[[], Any]] = {
     "lists of arrow in pandas": lambda: pyarrow.table({"id": IDS, "embedding": MATRIX.tolist()}).to_pandas(
         types_mapper=pd.ArrowDtype
     ),
+    "vectors next to a column without a name": lambda: pd.DataFrame(
+        {"id": IDS, "embedding": [*MATRIX], 0: 1.5}
+    ),
+    "vectors without a name": lambda: pd.Series([*MATRIX], index=IDS).to_frame(),
     "a series of vectors": lambda: pd.Series([*MATRIX], index=IDS),
     "texts of any length": lambda: {"ids": np.array(IDS, np.dtypes.StringDType()), "embeddings": MATRIX},
     "a dictionary of tensors": lambda: {key: torch_tensor(row) for key, row in zip(IDS, MATRIX, strict=True)},

@@ -132,7 +132,7 @@ def read_labels(
 ) -> tuple[LabeledTask, tuple[str, ...]]:
     """Read one label file, and return it with warnings.
 
-    A row without a label is left out, as in NeuCo-Bench.
+    A row without a label is left out, as in NeuCo-Bench; of several labels, only one with a word such as NA.
 
     Raises:
         OrganizerError: If the type is unknown or the file cannot be used.
@@ -145,7 +145,10 @@ def read_labels(
             code="standalone.bad_type",
         )
     rows = read_label_rows(path, id_names(id_column))
-    labeled = [row for row in rows if kind is TaskType.MULTILABEL or row.label.casefold() not in MISSING]
+    absent = (
+        MISSING - {""} if kind is TaskType.MULTILABEL else MISSING
+    )  # of several labels, a sample may have none
+    labeled = [row for row in rows if row.label.casefold() not in absent]
     ids, texts = tuple(without_suffix(row.identifier) for row in labeled), [row.label for row in labeled]
     groups = tuple(row.group for row in labeled if row.group)
     warnings = []
@@ -227,7 +230,7 @@ def split_labels(texts: Sequence[str], task: str) -> list[list[str]]:
                 hint="Write the names of its labels with semicolons between them, such as forest;water.",
                 code="standalone.bad_label",
             )
-    return [[part.strip() for part in text.split(SEPARATOR) if part.strip()] for text in texts]
+    return [[class_name(part) for part in text.split(SEPARATOR) if part.strip()] for text in texts]
 
 
 def indicators(sets: Iterable[Iterable[str]], classes: Sequence[str]) -> NDArray[np.float32]:

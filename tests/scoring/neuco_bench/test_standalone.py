@@ -151,6 +151,14 @@ def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
     task, warnings = read_labels(path, "t", "regr")
     assert task.ids == ("a", "c")
     assert warnings == ("t: 2 rows without a label were left out; NA counts as missing.",)
+    rows = [["a", "1;2"], ["b", ""], ["c", "1.0"], ["d", "NA"]]
+    task, warnings = read_labels(write_csv(path, ["id", "label"], rows), "t", "multilabel")
+    assert (task.ids, task.classes, task.labels.tolist()) == (
+        ("a", "b", "c"),
+        ("1", "2"),
+        [[1, 1], [0, 0], [1, 0]],
+    )
+    assert warnings == ("t: 1 row without a label was left out; NA counts as missing.",)
     for rows in ([], [["a", ""]]):
         write_csv(path, ["id", "label"], rows)
         with pytest.raises(OrganizerError, match=r"t__regr\.csv has no labels"):

@@ -105,8 +105,11 @@ def _unprinted(text: str) -> str:
 
 FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("quotation marks, or characters that cannot be seen, differ", _plain),
-    ("a path or a suffix differs", lambda text: FILE_SUFFIX.sub("", re.split(r"[/\\]", text)[-1])),
     ("ids are written as Python prints objects", _unprinted),
+    (
+        "a path or a suffix differs",
+        lambda text: FILE_SUFFIX.sub("", re.split(r"[/\\]", text.rstrip("/\\"))[-1]),
+    ),
     ("ids were read as numbers with decimals", lambda text: DECIMALS.sub("", text)),
     ("zeros at the beginning are lost", lambda text: text.lstrip("0")),
     ("upper and lower case differ", str.casefold),

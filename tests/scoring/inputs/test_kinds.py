@@ -227,6 +227,8 @@ def test_whole_numbers_are_ids(kind: str, tmp_path: Path) -> None:
             )
         ),
         ("images/{}.tif", "{}", "a path or a suffix differs"),
+        ("images/{}/", "{}", "a path or a suffix differs"),
+        ("PosixPath('images/x{}.tif')", "x{}", "paths, suffixes, case or the like differ"),
         ("images/{}T.TIF", "0{}t", "paths, suffixes, case or the like differ"),
         ("Tile-{}", "tile-{}", "upper and lower case differ"),
         ("\u201c{}\u201d", "{}", "quotation marks, or characters that cannot be seen, differ"),

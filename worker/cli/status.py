@@ -341,7 +341,7 @@ def submissions(
     for listed in rows:
         for note in listed.notes:
             console.print(f"{listed.row.pk}: {note}", markup=False, soft_wrap=True)
-    console.print(f"{len(rows)} submission{'s' * (len(rows) != 1)}", style="dim", markup=False)
+    console.print(count_of(len(rows), "submission"), style="dim", markup=False)
 
 
 def _table(rows: Sequence[ListedSubmission]) -> Table:

@@ -88,10 +88,20 @@ def tested(
     row_set: str, groups: Sequence[str], protocol: Protocol, phase_key: bytes
 ) -> list[NDArray[np.int32]]:
     """Return the rows that each fold of a row set tests; none without groups, because no two folds then test the same ones."""
-    if not groups:
-        return []
+    return _test_rows(row_set, len(groups), groups, protocol, phase_key) if groups else []
+
+
+def tested_positives(task: Task, protocol: Protocol, phase_key: bytes) -> NDArray[np.int64]:
+    """Return how many positive samples each fold of a classification tests."""
+    rows = _test_rows(task.row_set, len(task.ids), task.groups, protocol, phase_key)
+    return np.array([np.count_nonzero(task.labels[of_fold]) for of_fold in rows])
+
+
+def _test_rows(
+    row_set: str, samples: int, groups: Sequence[str], protocol: Protocol, phase_key: bytes
+) -> list[NDArray[np.int32]]:
     seeds, _ = fold_seeds(phase_key, row_set, protocol.folds, derivation=protocol.derivation)
-    splitter = Splitter(len(groups), protocol.recipe.test_size, group_numbers(groups))
+    splitter = Splitter(samples, protocol.recipe.test_size, group_numbers(groups) if groups else None)
     return [splitter.split(seed).test for seed in seeds.tolist()]
 
 

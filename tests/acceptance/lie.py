@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -46,10 +46,11 @@ def facts(story: Story, team: str) -> Told:
     ][-1]
 
 
-def raise_score(event: Told, by: float) -> None:
-    """Raise all fold scores, and change the shown value accordingly."""
-    for cell in event.fields["cells"].values():
-        cell["folds"] = [min(1.0, fold + by) for fold in cell["folds"]]
+def raise_score(event: Told, by: float, *, task: str = "", folds: Sequence[int] = ()) -> None:
+    """Raise the scores of some folds, by default all, of a task, by default each, and change the shown value accordingly."""
+    for name, cell in event.fields["cells"].items():
+        for fold in (folds or range(len(cell["folds"]))) if task in (name, "") else ():
+            cell["folds"][fold] = min(1.0, cell["folds"][fold] + by)
     scores = [quality(folds_from_json(cell["folds"]), 0.02).q for cell in event.fields["cells"].values()]
     event.fields["q_mean"] = shown(mean_quality(scores), 3)
 

@@ -142,6 +142,34 @@ def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    ("changes", "is_told"),
+    [
+        ({"by": 0.05, "task": "beta", "folds": [1]}, True),
+        ({"by": -0.05, "task": "beta", "folds": [2]}, True),
+        (
+            {"by": 0.6, "task": "beta", "folds": [1]},
+            False,
+        ),  # four positive samples, so one sample changes F1 by at most a half
+        ({"by": 0.05, "task": "beta", "folds": [1, 2]}, False),
+        ({"by": 0.05, "task": "alpha", "folds": [1]}, False),
+    ],
+)
+def test_a_sample_at_the_threshold_accuses_nobody(
+    story: Story, tmp_path: Path, changes: dict[str, Any], is_told: bool
+) -> None:
+    """Another processor or engine may count one sample of a fold differently: that is told; what it does not explain is a contradiction."""
+    raise_score(score(story, "C"), **changes)
+    file = tmp_path / "c.csv"
+    file.write_bytes(FILES["C"])
+    (verdict,) = submission_verdicts(story.publish(), file, engine="default")
+    words = "in 1 score of F1, one sample at the threshold counts differently"
+    if is_told:
+        assert (verdict.status, words in verdict.sentence) == (Status.RECOMPUTED, True)
+    else:
+        assert (verdict.status, "do not follow" in verdict.sentence) == (Status.CONTRADICTED, True)
+
+
+@pytest.mark.parametrize(
     ("public", "told", "words"),
     [
         (True, {}, "was revealed as private"),

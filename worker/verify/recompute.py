@@ -21,7 +21,7 @@ from worker.fairness import disclosure
 from worker.fairness.disclosure import FilesReference
 from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
-from worker.verify.facts import largest_difference
+from worker.verify.facts import difference
 from worker.verify.public import Contents, PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals
 from worker.verify.verdict import (
@@ -98,7 +98,8 @@ def _of_contents(
     engine: str,
     progress: Callable[[int], None],
 ) -> Iterator[Verdict]:
-    submissions, missing, worst, tasks = set[int](), list[int](), 0.0, published_tasks(phase)
+    submissions, missing, tasks = set[int](), list[int](), published_tasks(phase)
+    worst, explained = 0.0, 0
     for content, named in due.items():
         try:
             embeddings = _embeddings(phase, content, contents)
@@ -106,13 +107,13 @@ def _of_contents(
                 missing += named
                 progress(_folds(phase))
                 continue
-            ours, difference = _recomputed(phase, embeddings, tasks, engine, progress)
+            ours, off, count = _recomputed(phase, embeddings, tasks, engine, progress)
         except CheckEnded as fault:
             who = ", ".join(map(str, named))
             yield replace(fault.verdict, sentence=f"submission {who}: {fault}")
             continue
         submissions.update(ours)
-        worst = max(worst, difference)
+        worst, explained = max(worst, off), explained + count
     if missing:
         who = f"submission{'s' if len(missing) > 1 else ''} {', '.join(map(str, sorted(missing)))}"
         yield believed(f"no file is published now of {who}, so the scores are taken on trust")
@@ -120,7 +121,7 @@ def _of_contents(
         yield Verdict(
             status=Status.RECOMPUTED,
             sentence=f"the scores of {count_of(len(submissions), 'entry', 'entries')} were recomputed from published files,"
-            f" {len(tasks)} x {phase.protocol.folds} folds each; the largest difference is {worst:.1e}",
+            f" {len(tasks)} x {phase.protocol.folds} folds each; {_differences(worst, explained)}",
             submissions=tuple(sorted(submissions)),
         )
 
@@ -211,10 +212,12 @@ def _of_file(
         )
         return
     tasks, of = published_tasks(phase), _folds(phase)
-    submissions, worst = _recomputed(phase, embeddings, tasks, engine, lambda done: progress(done, of))
+    submissions, worst, explained = _recomputed(
+        phase, embeddings, tasks, engine, lambda done: progress(done, of)
+    )
     yield Verdict(
         status=Status.RECOMPUTED,
-        sentence=f"all {len(tasks)} x {phase.protocol.folds} fold scores were recomputed; the largest difference is {worst:.1e}",
+        sentence=f"all {len(tasks)} x {phase.protocol.folds} fold scores were recomputed; {_differences(worst, explained)}",
         submissions=submissions,
     )
 
@@ -225,8 +228,8 @@ def _recomputed(
     tasks: Sequence[Task],
     engine: str,
     progress: Callable[[int], None],
-) -> tuple[tuple[int, ...], float]:
-    """Recompute the scores of a content; return the submissions that have them, and the largest difference.
+) -> tuple[tuple[int, ...], float, int]:
+    """Recompute the scores of a content; return the submissions that have them, and the differences as :func:`difference` does.
 
     Raises:
         CheckEnded: If no record has this content, these tasks and the phase's protocol, or the scores differ.
@@ -247,13 +250,21 @@ def _recomputed(
         card = score_embeddings(embeddings, tasks, phase.protocol, key, engine=device, progress=progress)
     except ParticipantError as error:
         raise CheckEnded(f"its file cannot be scored ({error.sentence})") from None
-    worst = max(
-        largest_difference(task.folds, record.cells[task.task].folds)
+    found = [
+        difference(phase, task.version, record.protocol, task.folds, record.cells[task.task].folds)
         for record in records
         for task in card.tasks
-    )
+    ]
+    worst = max(off for off, _ in found)
     require(worst <= TOLERANCE, f"the published scores do not follow from this file (off by {worst:.2g})")
-    return tuple(sorted({record.submission for record in records})), worst
+    return tuple(sorted({record.submission for record in records})), worst, sum(count for _, count in found)
+
+
+def _differences(worst: float, explained: int) -> str:
+    if not explained:
+        return f"the largest difference is {worst:.1e}"
+    scores = count_of(explained, "score")
+    return f"in {scores} of F1, one sample at the threshold counts differently, and the largest other difference is {worst:.1e}"
 
 
 def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:

@@ -23,7 +23,8 @@ AUTHOR = "neuco-worker <neuco-worker@users.noreply.github.com>"
 NEXT = "refs/neuco/next"  # the commit that is about to be pushed
 SHOWN = 3  # commits of others that are named
 NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
-DEEP = 4096  # how many are searched then
+DEEP = 4096  # how many are searched for any of ours, if none was pushed last
+WHOLE = 2**31 - 1  # git's own number for all of them
 # This excludes ".", "..", ".git", and characters that need quoting.
 _PATH = re.compile(r"\.gitattributes|[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
 
@@ -92,7 +93,7 @@ class BareClone:
         Returns:
             Without a branch that contains it, the one that was pushed last, or None if it is gone.
         """
-        for depth in (NEAR, DEEP) if tip is not None else ():
+        for depth in (NEAR, DEEP if last is None else WHOLE) if tip is not None else ():
             self._fetch(depth=depth)
             below = self._commits(str(tip))
             if last is None or last in below:

@@ -577,8 +577,9 @@ def test_what_others_changed_is_told_from_what_we_published(board: Board) -> Non
 def test_a_forced_push_is_distinguished_from_many_commits(
     board: Board, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    """This works even if our commit is deeper than the first fetch, with and without an existing clone."""
+    """This works however deep our commit is, with and without an existing clone."""
     monkeypatch.setattr("leaderboard.git.clone.NEAR", 3)
+    monkeypatch.setattr("leaderboard.git.clone.DEEP", 4)
 
     def publish(last: str) -> Published:
         if state == "lost":

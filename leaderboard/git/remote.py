@@ -18,6 +18,7 @@ from scoring.documents import is_loopback
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.printable import printable
 
+NEW_REPOSITORY = "git init --bare --object-format=sha1 -b main"  # whatever git's default format is
 ROOM_BYTES = 100_000  # with less free space, even the push of a small board may fail
 SHOWN = 300  # characters of what a server says
 _CHARACTERS = re.compile(r"(?!-)[^\x00-\x1f\x7f]+")
@@ -70,7 +71,7 @@ class Remote:
         if not os.path.isdir(repository):  # noqa: PTH112 - False also for a folder that may not be read
             return OrganizerError(
                 f"There is no folder {repository} that this process can see.",
-                hint="Create the repository with `git init --bare -b main`, or correct leaderboard.repository. A service sees no home"
+                hint=f"Create the repository with `{NEW_REPOSITORY}`, or correct leaderboard.repository. A service sees no home"
                 " folder: move the repository to /srv.",
                 code="leaderboard.repository_not_found",
             )
@@ -158,7 +159,8 @@ _PUSH_REFUSED = re.compile(
     "exists; cannot create",
     re.I,
 )
-_TOLD = re.compile(r"^remote: +(?:error: +)?(.*\S)\s*$", re.MULTILINE)  # what the server says
+_REJECTED = re.compile(r"\[remote rejected\] \((.*)\)$", re.MULTILINE)
+_TOLD = re.compile(r"^remote: +(?:(?:error|fatal): +)?(.*\S)\s*$", re.MULTILINE)  # what the server says
 _MOVED = re.compile(
     r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value|reference already exists",
     re.I,
@@ -166,7 +168,7 @@ _MOVED = re.compile(
 _DAMAGED = re.compile(
     r"\.lock'|corrupt|bad object|loose object|missing blob|missing tree|unable to read|index-pack|shallow"
 )
-_PREFIX = re.compile(r"((fatal|error|remote): +)+", re.I)
+_PREFIX = re.compile(r"^((fatal|error|remote): +)+", re.I)
 _BESIDE_THE_REASON = re.compile(
     r"warning|hint:|to \S+$|[*=+-]?\s*\w+:refs/|fatal: could not read from remote|please make sure|and the repository exists",
     re.I,
@@ -189,33 +191,33 @@ class CloneDamaged(InfrastructureError):
 def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
     """Return the error for git's message when ``git <verb>`` failed with a remote."""
     told = printable("; ".join(_TOLD.findall(message)))[:SHOWN].rstrip(".")
-    if verb == "push":
-        if _PUSH_REFUSED.search(message):
-            return OrganizerError(
-                f"The leaderboard's repository refused the push: {told or 'it gives no reason'}.",
-                hint="Do what it says. If it protects the branch, allow the account of the token or key to push to leaderboard.branch, or"
-                " set another branch.",
-                code="leaderboard.push_refused",
-            )
-        if _MOVED.search(message):
-            return TipMoved(message)
+    refused = verb == "push" and _PUSH_REFUSED.search(message)
+    rejected = _REJECTED.search(message)
+    if verb == "push" and not refused and _MOVED.search(message):
+        return TipMoved(message)
     if reason := remote.fault():
         return reason
+    if refused or rejected:
+        kind = OrganizerError if refused else InfrastructureError  # the latter may end by itself
+        said = told or (printable(rejected[1]) if rejected else "it gives no reason")
+        return kind(
+            f"The leaderboard's repository refused the push: {said}.",
+            hint="Do what it says. If it protects the branch, allow the account of the token or key to push to leaderboard.branch, or"
+            " set another branch.",
+            code="leaderboard.push_refused",
+        )
     for pattern, code, sentence, hint in _REFUSALS:
         if re.search(pattern, message, re.IGNORECASE):
             return OrganizerError(f"{sentence}: {told}." if told else f"{sentence}.", hint=hint, code=code)
     if _DAMAGED.search(message):
         return CloneDamaged()
+    advice = "check the network and the server's status page"
     if remote.folder is not None:
-        return InfrastructureError(
-            unreadable(str(remote.folder), message).sentence,
-            hint="The worker tries again. If this continues, make the repository again: `git init --bare -b main`.",
-            code="leaderboard.unreachable",
-        )
-    why = f": {told}" if told else ", probably because the server cannot be reached"
+        advice = f"make the repository again: `{NEW_REPOSITORY}`"
+    own_reason = unreadable(str(remote.folder or "the leaderboard's repository"), message).sentence
     return InfrastructureError(
-        f"git {verb} failed at the leaderboard's repository{why}.",
-        hint="The worker tries again. If this continues, check the network and the server's status page.",
+        f"git {verb} failed at the leaderboard's repository: {told}." if told else own_reason,
+        hint=f"The worker tries again. If this continues, {advice}.",
         code="leaderboard.unreachable",
     )
 
@@ -232,7 +234,7 @@ def unreadable(name: str, message: str) -> OrganizerError:
     reason = min(reasons, key=lambda line: not line.startswith("fatal: "), default="git gives no reason")
     hints = (hint for pattern, hint in _HINTS if re.search(pattern, message, re.IGNORECASE))
     return OrganizerError(
-        f"git cannot use {name}: {_PREFIX.sub('', reason).rstrip('.')}.",
+        f"git cannot use {name}: {printable(_PREFIX.sub('', reason)).rstrip('.')}.",
         hint=next(hints, "Name a git URL, a clone, or a folder with the published files."),
         code="repository.unreadable",
     )

@@ -402,6 +402,36 @@ def test_a_push_that_a_hook_declines_is_an_organizer_error(board: Board) -> None
         assert error.sentence.isprintable()
 
 
+def test_a_push_that_the_repository_cannot_take_is_no_fault_of_the_clone(board: Board) -> None:
+    """Git's words about a quota, or a full disk of a server, are those about a damaged clone; the error says what the server says."""
+    for settings, said in (
+        ({"receive.hideRefs": "refs/heads/main"}, "deny updating a hidden ref"),
+        ({"receive.unpackLimit": "1", "receive.maxInputSize": "10"}, "pack exceeds maximum allowed size"),
+    ):
+        for name, value in settings.items():
+            board.git("config", name, value)
+        error = board.fails(
+            board.publisher(), "leaderboard.push_refused", InfrastructureError, push_only=True
+        )
+        assert f"refused the push: {said}" in error.sentence
+
+
+def test_the_command_that_makes_a_repository_makes_one_for_the_board(
+    board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever format a repository has by default: the one that was refused may have come from the same command."""
+    monkeypatch.setenv("GIT_DEFAULT_HASH", "sha256")
+    shutil.rmtree(board.remote)
+    board.remote.mkdir()
+    subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main"], cwd=board.remote, check=True)
+    error = board.fails(board.publisher(), "leaderboard.unreachable", InfrastructureError)
+    shutil.rmtree(board.remote)
+    board.remote.mkdir()
+    _, command, _ = error.hint.split("`")
+    subprocess.run(command.split(), cwd=board.remote, check=True, capture_output=True)
+    assert board.push().changed
+
+
 def test_a_branch_below_ours_is_named(board: Board) -> None:
     """Git cannot make our branch next to it; nobody pushed to ours meanwhile."""
     board.push()

@@ -162,7 +162,7 @@ def test_a_repository_in_another_format_is_refused(fair: Fair, tmp_path: Path) -
         pass
 
 
-@pytest.mark.parametrize("engine", ["default", "pytorch"])
+@pytest.mark.parametrize("engine", ["local", "torch"])
 def test_submission_is_recomputed(fair: Fair, tmp_path: Path, engine: str) -> None:
     """A team's file gives the published fold scores with either engine; an unknown file is not checked, and a malformed one is refused.
 

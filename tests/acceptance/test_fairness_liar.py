@@ -137,7 +137,7 @@ def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> 
     raise_score(score(story, "C"), 0.05)
     file = tmp_path / "c.csv"
     file.write_bytes(FILES["C"])
-    (verdict,) = submission_verdicts(story.publish(), file, engine="default")
+    (verdict,) = submission_verdicts(story.publish(), file, engine="local")
     assert (verdict.status, "do not follow from this file" in verdict.sentence) == (Status.CONTRADICTED, True)
 
 
@@ -161,7 +161,7 @@ def test_a_sample_at_the_threshold_accuses_nobody(
     raise_score(score(story, "C"), **changes)
     file = tmp_path / "c.csv"
     file.write_bytes(FILES["C"])
-    (verdict,) = submission_verdicts(story.publish(), file, engine="default")
+    (verdict,) = submission_verdicts(story.publish(), file, engine="local")
     words = "in 1 score of F1, one sample at the threshold counts differently"
     if is_told:
         assert (verdict.status, words in verdict.sentence) == (Status.RECOMPUTED, True)
@@ -353,7 +353,7 @@ def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path)
     assert [labels[name].status for name in PHASES] == [Status.CONSISTENT, Status.BELIEVED]
     file = tmp_path / "a.csv"
     file.write_bytes(FILES["A"])
-    all_verdicts = list(submission_verdicts(repository, file, engine="default"))
+    all_verdicts = list(submission_verdicts(repository, file, engine="local"))
     assert [verdict.status for verdict in all_verdicts] == [Status.RECOMPUTED, Status.BELIEVED]
     assert all("cannot be recomputed" in verdict.sentence for verdict in (labels["eval"], all_verdicts[1]))
 

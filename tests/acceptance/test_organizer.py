@@ -367,7 +367,7 @@ def _nothing_hidden_is_public(organizer: Organizer) -> None:
 def _verify(organizer: Organizer) -> None:
     """After the reveal, `verify` finds the repository consistent and names the announced value for both phases."""
     organizer.type("challenge reveal --yes")
-    report = json.loads(organizer.type("verify --json --with pytorch", str(organizer.board), config=False))
+    report = json.loads(organizer.type("verify --json --engine torch", str(organizer.board), config=False))
     assert report["verdict"] == "consistent"
 
 

@@ -136,9 +136,9 @@ def verify(
         bool, typer.Option(help="Recompute the scores of all published submissions.")
     ] = True,
     engine: Annotated[
-        Literal["default", "pytorch"],
-        typer.Option("--with", help="Engine for recomputing."),
-    ] = "default",
+        Literal["local", "torch", "reference"],
+        typer.Option(help="What recomputes the scores, as scoring.engine of a challenge."),
+    ] = "local",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show every finding, not only the answers.")
     ] = False,

@@ -35,14 +35,13 @@ from worker.verify.verdict import (
 
 CHECK, YOURS = "files", "your submission"
 EXPANDED_BYTES = 8_000_000_000
-ENGINES = {"default": "local", "pytorch": "torch"}
 Progress = Callable[[int, int], None]
 
 
 def published_verdicts(
     repository: PublicRepository,
     *,
-    engine: str = "default",
+    engine: str = "local",
     recompute: bool = True,
     progress: Progress = lambda _done, _of: None,
 ) -> Iterator[Verdict]:
@@ -50,7 +49,7 @@ def published_verdicts(
 
     Args:
         repository: The public files, open.
-        engine: ``default`` or ``pytorch`` (the engine ``torch``).
+        engine: What recomputes them, see :func:`scoring.engines.make_engine`.
         recompute: False to recompute nothing.
         progress: Called with the number of folds done since the last call, and the total.
     """
@@ -158,7 +157,7 @@ def submission_verdicts(
     Args:
         repository: The public files.
         file: The submission as it was sent to EvalAI.
-        engine: ``default`` or ``pytorch`` (the engine ``torch``).
+        engine: What recomputes them, see :func:`scoring.engines.make_engine`.
         progress: Called with the number of folds done since the last call, and the total.
         scored: The entries of the receipts that were given with it.
         check: Name of the verdicts.
@@ -245,7 +244,7 @@ def _recomputed(
             "it was scored on tasks that have since changed, and their labels are not published: its scores cannot be recomputed",
             Status.BELIEVED,
         )
-    key, device = phase.latest.splits_key(phase.key), make_engine(ENGINES[engine])
+    key, device = phase.latest.splits_key(phase.key), make_engine(engine)
     try:
         card = score_embeddings(embeddings, tasks, phase.protocol, key, engine=device, progress=progress)
     except ParticipantError as error:

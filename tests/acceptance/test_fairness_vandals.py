@@ -315,6 +315,17 @@ def test_a_repository_without_commitments_accuses_nobody(clone: Git) -> None:
     assert any("There is no commitment.json" in sentence for sentence in told)
 
 
+def test_a_copy_that_nobody_signed_accuses_nobody(clone: Git) -> None:
+    """Somebody who may force a push can leave a copy of everything with another page and another log, under a root of their own."""
+    clone.git("checkout", "-q", "--orphan", "other")
+    clone.commit({"index.html": b"<p>Mallory won</p>", receipts.PATH: b"{}"})
+    clone.git("branch", "-qD", "main")
+    with clone.checked() as repository:
+        assert lies(repository) == set()
+        told = [verdict.check for verdict in verdicts(repository) if verdict.status is Status.CHANGED]
+    assert {"signed", "page", "receipts"} <= {*told}
+
+
 def test_boards_before_the_first_commitment_are_a_lie_if_the_key_has_signed_them(clone: Git) -> None:
     """The order of signed commits decides, whatever time the commitment claims; a root that a stranger merges does not."""
     begin_with_boards(clone, clone.signer)

@@ -6,6 +6,7 @@ Nothing is trusted because it is written there; what has to be trusted is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from worker.verify import earlier, facts, opening, registered, timeline
@@ -14,7 +15,7 @@ from worker.verify.drawn import drawn
 from worker.verify.pages import page
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals
-from worker.verify.verdict import Verdict, contradicted, judged, not_revealed
+from worker.verify.verdict import Status, Verdict, contradicted, judged, not_revealed
 
 _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | None]] = {
     "commitment": opening.commitment,
@@ -36,8 +37,18 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | No
 
 
 def verdicts(repository: PublicRepository, now: datetime | None = None) -> Iterator[Verdict]:
-    """Yield everything that can be checked with the repository alone: the challenge first, then each phase."""
-    now = now or datetime.now(UTC)
+    """Yield everything that can be checked with the repository alone: the challenge first, then each phase.
+
+    In a repository without a signed commit, nothing shows who has published what contradicts itself.
+    """
+    seen = repository.history
+    is_unsigned = seen is not None and seen.key is None
+    for verdict in _verdicts(repository, now or datetime.now(UTC)):
+        is_anybodys = is_unsigned and verdict.status is Status.CONTRADICTED
+        yield replace(verdict, status=Status.CHANGED) if is_anybodys else verdict
+
+
+def _verdicts(repository: PublicRepository, now: datetime) -> Iterator[Verdict]:
     yield from judged("signed", timeline.signature, repository)
     yield from judged("tip", timeline.tip, repository)
     yield from judged("history", timeline.history, repository)

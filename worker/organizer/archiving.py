@@ -91,7 +91,8 @@ def write_backup(
                     _add(target, path, name)
                 stored = list(session.files.stored())
                 for path in stored:
-                    _add(target, path, f"state/files/{path.parent.name}/{path.name}")
+                    with contextlib.suppress(FileNotFoundError):  # the worker may remove an old one meanwhile
+                        _add(target, path, f"state/files/{path.parent.name}/{path.name}")
                     progress(1, len(stored))
         temporary.replace(archive)
     except sqlite3.Error as error:

@@ -92,6 +92,24 @@ def test_two_at_once_write_one_archive(harness: Harness, tmp_path: Path) -> None
 
 
 @pytest.mark.processes
+def test_an_old_file_that_is_removed_meanwhile_ends_no_backup(harness: Harness, tmp_path: Path) -> None:
+    """A running worker removes files that nothing needs any more; a large backup takes minutes."""
+    archive, hashes = tmp_path / "a.zip", {"0" * 64, "1" * 64}
+    with open_session(harness.path) as session:
+        for name in hashes:
+            (tmp_path / "file").write_bytes(b"x")
+            session.files.keep(tmp_path / "file", name)
+
+        def remove_all(*_: int) -> None:
+            for name in hashes:
+                session.files.remove(name)
+
+        write_backup(session, harness.path, archive, progress=remove_all)
+    with zipfile.ZipFile(archive) as members:
+        assert len(hashes.intersection(Path(name).name for name in members.namelist())) == 1
+
+
+@pytest.mark.processes
 def test_an_older_archive_is_kept(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -133,13 +133,24 @@ def test_another_version_compares_values(fair: Fair) -> None:
 
 
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:
-    """The command verifies a plain folder of public files and says that it is one; a forged reveal ends it with status 1."""
+    """The command verifies a plain folder of public files and says that it is one; a forged reveal ends it with status 1.
+
+    Of other people's files there, only the names count, and line ends of Windows come from copying.
+    """
     command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify", str(fair.public)]
     environment = {**clean_environment(), "HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == SO_FAR
     assert "  ~ This is a plain folder" in done.stdout
+    shutil.copytree(fair.public, tmp_path / "copy")
+    for path in filter(Path.is_file, (tmp_path / "copy").rglob("*")):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    with (tmp_path / "copy" / "film.mp4").open("wb") as film:
+        film.truncate(1 << 40)
+    done = verify(fair, tmp_path / "copy")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "film.mp4" in done.stdout
     shutil.copytree(fair.public, tmp_path / "liar")
     document = json.loads((fair.public / REVEAL).read_text())
     (tmp_path / "liar" / REVEAL).write_text(json.dumps(document | {"key": "00" * 32}))

@@ -227,13 +227,13 @@ def with_contents(public: PublicRepository, folder: Path) -> PublicRepository:
 
 
 def read_folder(folder: Path) -> PublicRepository:
-    """Read a plain folder; symbolic links are not followed."""
+    """Read the challenge's files in a plain folder, also with the line ends of Windows; symbolic links are not followed."""
     files = {
-        str(path.relative_to(folder)): path.read_bytes()
+        str(path.relative_to(folder)): path
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(folder).parts
     }
-    own = {path: content for path, content in files.items() if is_own(path)}
+    own = {path: file.read_bytes().replace(b"\r\n", b"\n") for path, file in files.items() if is_own(path)}
     return PublicRepository(
         files=own, address=str(folder), foreign_paths=tuple(path for path in files if path not in own)
     )

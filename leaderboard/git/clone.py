@@ -76,7 +76,10 @@ class BareClone:
         """Make an empty clone if there is none."""
         if not (self.path / "HEAD").is_file():
             self.discard()
-            self.path.mkdir(parents=True)
+            try:
+                self.path.mkdir(parents=True)
+            except OSError as error:
+                raise CloneDamaged from error
             self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
 
     def _fetch(self, *, depth: int) -> None:

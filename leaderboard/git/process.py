@@ -201,9 +201,12 @@ class GitProcess:
     def _file(self, name: str, text: str) -> Path:
         """Return the path of one of our files, and write it if it is missing or differs."""
         path = self._settings.state_dir / name
-        if not path.is_file() or path.read_text(encoding="ascii", errors="replace") != text:
-            path.write_text(text, encoding="ascii")
-            path.chmod(0o700)
+        try:
+            if not path.is_file() or path.read_text(encoding="ascii", errors="replace") != text:
+                path.write_text(text, encoding="ascii")
+                path.chmod(0o700)
+        except OSError as error:
+            raise CloneDamaged from error
         return path
 
     def _ssh(self) -> list[str]:

@@ -185,7 +185,7 @@ class CloneDamaged(InfrastructureError):
     usual_code = "leaderboard.clone"
 
     def __init__(self) -> None:
-        super().__init__(hint="Check the free space and the owner of the state directory.")
+        super().__init__(hint="Check the free space, the owner and the file system of the state directory.")
 
 
 def sort_fault(remote: Remote, verb: str, message: str) -> Exception:

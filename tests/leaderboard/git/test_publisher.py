@@ -27,6 +27,7 @@ from leaderboard.git import (
     with_signature,
     without_signature,
 )
+from leaderboard.git.remote import CloneDamaged
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
 from tests.leaderboard.harness.git_server import add_file, bare, blob, commit_tree, git, serve
 from tests.waiting import LIMIT_S, until
@@ -379,6 +380,17 @@ def test_a_read_only_file_system_is_named(board: Board, mount: Callable[..., Non
     mount(board.remote, "-o", "remount,ro,bind", str(board.remote))
     for address in (board.remote, f"file://{board.remote}"):
         board.fails(board.publisher(address), "leaderboard.read_only", OrganizerError)
+
+
+def test_a_state_directory_that_cannot_be_written_is_named(board: Board) -> None:
+    """Neither git is missing, nor is this a defect; the next push succeeds once it can be written."""
+    board.state.write_bytes(b"")  # the clone's folder cannot be made
+    board.fails(board.publisher(), "leaderboard.clone", CloneDamaged)
+    board.state.unlink()
+    (board.state / "gitconfig").mkdir(parents=True)  # git's configuration cannot be written
+    board.fails(board.publisher(), "leaderboard.clone", CloneDamaged)
+    (board.state / "gitconfig").rmdir()
+    assert board.push().changed
 
 
 def test_a_full_disk_of_the_repository_is_named(tmp_path: Path, mount: Callable[..., None]) -> None:

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -65,6 +66,16 @@ def _printable(_: Any, __: str, event: EventDict) -> EventDict:
     return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
+class _Logger(structlog.PrintLogger):
+    """Goes on without a line that cannot be written, because its disk is full, or nobody reads it any more."""
+
+    def msg(self, message: str) -> None:
+        with suppress(OSError):
+            super().msg(message)
+
+    info = warning = error = critical = msg
+
+
 def for_systemd() -> bool:
     """Return whether the journal reads this process's stderr: a terminal's programs inherit the variable from the desktop."""
     try:
@@ -108,5 +119,5 @@ def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
             *shown,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=lambda *_: _Logger(sys.stderr),
     )

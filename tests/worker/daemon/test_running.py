@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import subprocess
+import sys
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +19,10 @@ from tests.worker.harness.gate import NEVER_SCORES, interpreter
 from tests.worker.harness.harness import (
     KEY,
     NEW,
+    ROOT,
     SECRET,
     Harness,
+    clean_environment,
     embeddings,
     evaluating,
     git,
@@ -64,6 +67,16 @@ def test_once_does_everything_and_ends_with_zero(live: Harness) -> None:
     assert "NEUCO_TEST_TOKEN, which is not set" in document["token_expiry_unknown"]
     told = json.loads(live.command("status", "--json", NEUCO_TEST_TOKEN="a password").stdout)
     assert "neither a JSON web token nor" in told["token_expiry_unknown"]
+
+
+@pytest.mark.processes
+def test_a_log_that_cannot_be_written_stops_nothing(live: Harness) -> None:
+    """Cron's may be on a full disk that is not the state's."""
+    pk = live.submit("A", embeddings(1))
+    command = [sys.executable, "-m", "worker.cli", "once", "--config", str(live.path)]
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        done = subprocess.run(command, env=clean_environment(), cwd=ROOT, stderr=full, check=False)
+    assert (done.returncode, len(live.posts(pk)), live.teams()) == (0, 1, ["A"])
 
 
 @pytest.mark.processes

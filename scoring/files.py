@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,8 +27,8 @@ def write_files(folder: Path, files: Mapping[str, bytes], *, private: tuple[str,
     parts = {folder / name: (folder / name).with_name(f".{Path(name).name}.part") for name in files}
     try:
         for (place, part), (name, content) in zip(parts.items(), files.items(), strict=True):
-            if place.is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if os.path.lexists(place) and not stat.S_ISREG(place.lstat().st_mode):  # a device would be gone
+                raise OSError(errno.EINVAL, "it is a folder, a link or a device")
             for parent in reversed([path for path in place.parents if not path.exists()]):
                 below = f"{parent.relative_to(folder)}/" if parent.is_relative_to(folder) else "/"
                 parent.mkdir(0o700 if below.startswith(private) else 0o777)

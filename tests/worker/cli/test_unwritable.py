@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -103,11 +104,12 @@ def limited(command: str, place: Path, challenge: Path, room: int) -> subprocess
     )
 
 
-def test_files_that_are_there_stay_as_they_were(tmp_path: Path) -> None:
-    """The first file could be written, the second cannot."""
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(os.devnull)])
+def test_files_that_are_there_stay_as_they_were(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    """The first file could be written, the second cannot: /dev/stdout would not be written to, but replaced."""
     (tmp_path / "a").write_text("before")
-    (tmp_path / "b").mkdir()
-    with pytest.raises(IsADirectoryError) as refused:
+    make(tmp_path / "b")
+    with pytest.raises(OSError, match="a folder, a link or a device") as refused:
         write_files(tmp_path, {"new/c": b"after", "a": b"after", "b": b"after"})
     assert refused.value.filename == str(tmp_path / "b")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]

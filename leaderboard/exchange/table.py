@@ -25,7 +25,8 @@ SUMMARY = ("mean_score", "weighted_score", "aggregated_rank", "overall_q_score",
 """Columns of a leaderboard that are no tasks; NeuCo-Bench's has the first three."""
 SUMMARY_NAME = re.compile(
     r"((macro|weighted|global|aggregated|grand|geometric|task|final) )?"
-    r"(mean|average|avg|median|overall|total|sum|aggregate|best|worst|max|min|std|stdev|std dev|std err|standard (deviation|error))"
+    r"(mean|average|avg|median|iqm|interquartile mean|overall|total|sum|aggregate|best|worst|max|min|std|stdev|std dev|std err"
+    r"|standard (deviation|error))"
     r"( (of|over|across|all|\d+|tasks?|task ?types?|types?|datasets?|scores?|results?|performance|accuracy|acc|q|std))*"
 )
 """Columns and rows that sum up others, such as Mean (Task)."""
@@ -40,7 +41,7 @@ OTHER_NAME = re.compile(
 )
 """Columns that describe an entry."""
 SPREAD_NAME = re.compile(
-    r"(.+?) (std|stdev|std dev|sd|sem|stderr|std err|variance|uncertainty|(95 )?ci|ci 95)"
+    r"(.+?) (std|stdev|std dev|sd|se|sem|stderr|std err|variance|uncertainty|(95 )?ci|ci 95|ci (low|high)|(ci )?(lower|upper))"
 )
 """Columns that say how uncertain the column before them is; of NeuCo-Bench, biomass_std is a task, next to biomass_mean."""
 ERROR_NAME = re.compile(

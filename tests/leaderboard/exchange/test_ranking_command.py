@@ -207,8 +207,8 @@ def test_summaries_and_descriptions_are_no_tasks() -> None:
     chosen = read_table(text, ("a", "Embedding Dimensions")).scores
     assert chosen.to_dict("list") == {"Embedding Dimensions": [4096, 768], "a": [61, 60]}
     spread = read_table(
-        "name,id,a,a (std. dev.),a 95% CI,± a,a_sd,b_std,version,train_s,n_samples\nx,8,1,2,3,5,6,4,1,9,10\nBest,,1,2,3,5,,4,,,\n"
-        "Std. dev.,,1,2,3,5,,4,,,\n"
+        "name,id,a,a (std. dev.),a 95% CI,± a,a_sd,a_lower,a (SE),IQM,b_std,version,train_s,n_samples\n"
+        "x,8,1,2,3,5,6,7,8,9,4,1,9,10\nBest,,1,2,3,5,,,,,4,,,\nStd. dev.,,1,2,3,5,,,,,4,,,\n"
     )
     assert (spread.scores.columns.tolist(), spread.scores.index.tolist()) == (["a", "b_std"], ["x"])
     assert read_table("name,mse,1\nx,-1,2\n", ("mse",)).scores.shape == (1, 1)

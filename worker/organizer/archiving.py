@@ -104,7 +104,8 @@ def write_backup(
             code="backup.failed",
         ) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # on a read-only file system, although nothing was written
+            temporary.unlink()
     return archive.stat().st_size
 
 

@@ -110,6 +110,16 @@ def test_an_old_file_that_is_removed_meanwhile_ends_no_backup(harness: Harness, 
 
 
 @pytest.mark.processes
+def test_a_backup_that_cannot_be_written_is_named(harness: Harness, tmp_path: Path) -> None:
+    """Its archive is, and not the temporary file, which cannot be removed there either."""
+    (tmp_path / "file").touch()
+    archive = tmp_path / "file" / "a.zip"
+    with open_session(harness.path) as session, pytest.raises(NeucoError) as error:
+        write_backup(session, harness.path, archive)
+    assert error.value.sentence == f"The backup {archive} could not be written: Not a directory."
+
+
+@pytest.mark.processes
 def test_an_older_archive_is_kept(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

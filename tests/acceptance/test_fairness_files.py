@@ -166,7 +166,10 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
         aside = place.rename(tmp_path / "aside")
         harness.decide("board", "close", "--phase", "dev", "--now")
         message = harness.decide("challenge", "reveal")
-        assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in message
+        assert (
+            f"submission {lost.pk} in phase dev is not published: its stored file is not on this machine"
+            in message
+        )
         with opened(str(harness.board)) as public:
             assert statuses(published_verdicts(public)) == [Status.BELIEVED, Status.RECOMPUTED]
         aside.rename(place)

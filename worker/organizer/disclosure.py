@@ -85,7 +85,7 @@ def _prepare(session: OrganizerSession, setup: PhaseSetup, row: SubmissionRow) -
         return "with it, the published files would take more than 1 GB"
     stored = session.files.find(row.file_hash or "")
     if stored is None:
-        return "its stored file is gone"
+        return "its stored file is not on this machine"
     act = _kept(session, setup, stored, content, place)
     if isinstance(act.error, ParticipantError) or (act.error is None and not act.parts):
         return "its stored file no longer has the content that was scored"

@@ -142,7 +142,8 @@ def check_files(missing: Sequence[IncompleteRow]) -> None:
     if lost:
         raise OrganizerError(
             f"The stored files of {count_of(len(lost), 'submission')} are missing ({name_some(lost)}).",
-            hint="Restore the files from a backup, re-run these submissions at EvalAI as a host, or disqualify them. Nothing was changed.",
+            hint="Copy them into the folder files of the state, from a backup or from another machine of the challenge; or re-run these"
+            " submissions at EvalAI as a host, or disqualify them. Nothing was changed.",
             code="rescore.files_gone",
         )
 

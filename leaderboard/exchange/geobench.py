@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+from codecs import BOM_UTF8
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -131,7 +132,9 @@ def read_submission(folder: Path) -> tuple[pd.DataFrame, dict[str, str], list[st
     results, faults = _read_results(folder / RESULTS)
     names: dict[str, str] = {}
     try:
-        keys: dict[str, Any] = TypeAdapter(dict[str, Any]).validate_json(contents(folder / INFO))
+        keys: dict[str, Any] = TypeAdapter(dict[str, Any]).validate_json(
+            contents(folder / INFO).removeprefix(BOM_UTF8)
+        )
         aliases = {str(field.alias).strip(): field.alias for field in Info.model_fields.values()}
         info = Info.model_validate({aliases.get(key.strip(), key): value for key, value in keys.items()})
         names = {
@@ -247,14 +250,14 @@ def _read_results(path: Path) -> tuple[pd.DataFrame, list[str]]:
     try:
         # without a header, of which pandas would rename repeated names and, if lines are longer, shift all
         text = contents(path).decode("utf-8-sig")
-        cells = pd.read_csv(io.StringIO(text), header=None, dtype=str, keep_default_na=False)
+        cells = pd.read_csv(io.StringIO(text), header=None, dtype=str, keep_default_na=False).map(str.strip)
     except OSError:
         return empty, [f"There is no `{RESULTS}` in `{path.parent.name}`."]
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         return empty, [
             f"`{RESULTS}` cannot be read as CSV in UTF-8: {_plain(str(error).removeprefix(PARSER))}."
         ]
-    names = cells.iloc[0].str.strip().tolist()
+    names = cells.iloc[0].tolist()
     if odd := {column: names.count(column) for column in COLUMNS if names.count(column) != 1}:
         return empty, [
             f"`{RESULTS}` has {f'{count} columns' if count else 'no column'} `{column}`."

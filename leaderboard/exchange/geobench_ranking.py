@@ -6,6 +6,7 @@ weighted with each dataset's spread. It is rendered like a challenge's board, wi
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -50,7 +51,7 @@ def read_normalizer(path: Path) -> Normalizer:
         OrganizerError: If it is not such a file.
     """
     try:
-        return _checked(RANGES.validate_json(contents(path)))
+        return _checked(RANGES.validate_json(contents(path).removeprefix(BOM_UTF8)))
     except (OSError, ValidationError) as error:
         raise OrganizerError(
             f"{path} is not a normalizer file.",

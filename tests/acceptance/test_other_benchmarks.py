@@ -115,6 +115,22 @@ def test_a_submission_is_normalized_aggregated_and_ranked(
     assert by_backbone["prithvi_600"]["name"] == "Prithvi-EO-V2 600M"
 
 
+def test_files_of_other_programs_are_read_the_same(
+    submission: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Editors of Windows write a mark first and other line ends, and people put spaces around values."""
+    normalizer = tmp_path / "normalizer.json"
+    normalizer.write_bytes((FILES / "geobench" / "normalizer.json").read_bytes())
+    before = import_json(capsys, submission, "--normalizer", normalizer)
+    write_rows(
+        submission,
+        [{f" {name}": f" {value} " for name, value in row.items()} for row in rows_of(submission)],
+    )
+    for path in (normalizer, *submission.iterdir()):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert import_json(capsys, submission, "--normalizer", normalizer) == before
+
+
 def test_several_submissions_are_ranked_together_unless_a_backbone_is_in_two(
     submission: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ from worker.challenge.signing import HOME
 from worker.fairness.published import BEHIND
 from worker.organizer.configuration_text import with_values
 from worker.organizer.session import OrganizerSession
+from worker.runtime.storage import RESCORING
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
 from worker.state.database import SINCE_BACKUP, damaged, failure
 
@@ -78,7 +79,8 @@ def write_backup(
         )
     temporary = archive.with_name(f"{archive.name}.{os.getpid()}.part")  # another command may write it too
     try:
-        with tempfile.TemporaryDirectory(dir=configuration.state_dir) as folder:
+        # A start of the worker removes what is left here of a command that was killed.
+        with tempfile.TemporaryDirectory(prefix=RESCORING, dir=session.files.temporary("")) as folder:
             copy = _copied_database(database, Path(folder), now=session.now)
             temporary.unlink(missing_ok=True)  # a file that is there already would keep its mode
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

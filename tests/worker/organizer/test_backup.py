@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import NeucoError
-from tests.worker.harness.harness import KEY, Harness, embeddings, git
+from tests.worker.harness.harness import KEY, ROOT, Harness, embeddings, git
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import receipts
@@ -107,6 +107,31 @@ def test_an_old_file_that_is_removed_meanwhile_ends_no_backup(harness: Harness, 
         write_backup(session, harness.path, archive, progress=remove_all)
     with zipfile.ZipFile(archive) as members:
         assert len(hashes.intersection(Path(name).name for name in members.namelist())) == 1
+
+
+KILLED = """
+import os, pathlib, sys
+from worker.organizer import archiving, session
+config, archive = map(pathlib.Path, sys.argv[1:])
+with session.open_session(config) as opened:
+    archiving.write_backup(opened, config, archive, progress=lambda *_: os.kill(os.getpid(), 9))
+"""
+
+
+@pytest.mark.processes
+def test_a_copy_that_a_killed_backup_leaves_is_removed(harness: Harness, tmp_path: Path) -> None:
+    """It holds the whole database. A start of the worker removes it a day later; until then, the backup might still be running."""
+    with open_session(harness.path) as session:
+        (tmp_path / "file").write_bytes(b"x")
+        session.files.keep(tmp_path / "file", "0" * 64)
+    command = [sys.executable, "-c", KILLED, harness.path, tmp_path / "a.zip"]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -9
+    (left,) = [path.parent for path in harness.state.rglob("worker.db") if path.parent != harness.state]
+    with harness.worker():
+        assert left.exists()
+    os.utime(left, (0, 0))
+    with harness.worker():
+        assert not left.exists()
 
 
 @pytest.mark.processes

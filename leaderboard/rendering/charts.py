@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from unicodedata import east_asian_width
 
 from leaderboard.rendering.assets import templates
 from leaderboard.rendering.documents import EntryRow
@@ -21,7 +20,8 @@ LANES = 20  # entries in the chart; more lines could not be told apart
 COLUMNS = 90  # boards in the chart; in a longer history several share a column
 # How many entries from the top have their own color; the others are gray, and every line is labeled.
 COLORS = 7
-LABEL = 23  # half-width characters that fit next to a line; a longer name has two lines
+LABEL = 230  # breadth that fits next to a line; a longer name has two lines
+WIDE = "\u2e80"  # CJK begins here; Unicode's own table of widths depends on the version of Python
 
 # Whole numbers make paths short, and the figures compress well.
 _WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960, 6, 226, 27, 26
@@ -204,8 +204,9 @@ def _lines(name: str) -> tuple[tuple[str, bool], ...]:
     return tuple((line, _breadth(line) > LABEL) for line in lines)
 
 
-def _breadth(text: str) -> float:
-    return sum(2 if east_asian_width(char) in "WF" else 1.3 if char.isupper() else 1 for char in text)
+def _breadth(text: str) -> int:
+    """Return how broad a text is, in tenths of a character; whole numbers, because versions of Python add floats differently."""
+    return sum(20 if char >= WIDE else 13 if char.isupper() else 10 for char in text)
 
 
 def _y(place: int) -> int:

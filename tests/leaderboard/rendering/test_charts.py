@@ -107,8 +107,17 @@ def test_figures_are_well_formed() -> None:
                 " ", ""
             )
             for line in lines:
-                breadth = sum(2 if east_asian_width(char) in "WF" else 1 for char in line.text or "")
+                breadth = sum(20 if east_asian_width(char) in "WF" else 10 for char in line.text or "")
                 assert breadth <= LABEL or line.get("textLength")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"), [("dAADBdCAdDDcEDcdaab", 1), ("-EeCdedADBccDdaB ECE", 1), ("ABCDEFGHIJ abcdefghij", 2)]
+)
+def test_a_name_that_just_fits_has_one_line(name: str, lines: int) -> None:
+    """In every version of Python, although the sum of such floats depends on it; another machine renders the same bytes."""
+    (lane,) = drawn(phase_site(board([standing(1, name)]))).lanes
+    assert len(lane.lines) == lines
 
 
 @pytest.mark.parametrize(

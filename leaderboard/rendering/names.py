@@ -14,9 +14,11 @@ import csv
 import io
 import re
 import unicodedata
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from leaderboard.snapshot import Method, RowKey
@@ -32,13 +34,16 @@ _KEYCAP = "\u20e3"
 _BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # print nothing, although Unicode calls them letters or symbols
 _JOINABLE = frozenset({"So", "Sk", "Lo", "Mn", "Mc", "Me"})
 _MARKS = frozenset({"Mn", "Mc", "Me"})
+_ASSIGNED = zlib.decompress(Path(__file__).with_name("unicode14.zlib").read_bytes())
+"""A bit for each character: whether it is in Unicode 14, that of Python 3.11. The properties of newer ones depend on the version of Python,
+so that another machine would render other bytes, and `verify` would contradict an honest challenge because of a team's name."""
 _FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠'")
 
 # Punctuation that has no meaning anywhere in a cell of a GitHub table.
 _MARKDOWN_PLAIN = frozenset(" -.,()+/'\"!?%=;:#")
 # GitHub rewrites these after rendering, so neither a backslash nor an entity protects them: mentions and mail addresses, issue references,
 # emoji shortcodes, formulas, bare links. An element around the character does, as GitHub's manual says about "$".
-_REWRITTEN = re.compile(r"@|\$|#(?=\w)|:(?=[\w+-]+:)|:(?=//)|(?<=(?i:www))\.")
+_REWRITTEN = re.compile(r"@|\$|#(?=[\w\x80-\U0010ffff])|:(?=[\w+-]+:)|:(?=//)|(?<=(?i:www))\.", re.ASCII)
 _INTRAWORD = re.compile(r"(?<=[0-9A-Za-z])_(?=[0-9A-Za-z])")
 
 
@@ -52,7 +57,8 @@ def display_text(text: str) -> str:
     """Return the form in which a participant's text is shown.
 
     It is composed canonically, on one line, with single spaces, without control, direction or invisible characters, and has at most
-    ``NAME_LIMIT`` characters (a text that was cut ends with an ellipsis). Applying this twice changes nothing.
+    ``NAME_LIMIT`` characters (a text that was cut ends with an ellipsis). Characters that are not in Unicode 14 become the replacement
+    character. Applying this twice changes nothing.
     """
     name = text[:_SOURCE_LIMIT]
     # Removing a character can make its neighbors removable or join them; two rounds were enough for every name that we have seen.
@@ -76,7 +82,8 @@ def _shortened(name: str, limit: int) -> str:
 def _clean(text: str) -> str:
     shown: list[str] = []
     marks = 0
-    source = unicodedata.normalize("NFC", text)
+    known = "".join(char if _is_assigned(char) or _ignorable(char) else "\ufffd" for char in text)
+    source = unicodedata.normalize("NFC", known)
     for position, char in enumerate(source):
         category = unicodedata.category(char)
         before, after = shown[-1:], source[position + 1 : position + 2]
@@ -92,13 +99,17 @@ def _clean(text: str) -> str:
         elif category in ("Zs", "Zl", "Zp") or char in "\t\n\v\f\r\x85" or char in _BLANKS:
             if before and before != [" "]:
                 shown.append(" ")
-        elif category in ("Cs", "Co") or ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF:
+        elif category in ("Cs", "Co"):
             shown.append("\ufffd")  # these have no public meaning, and XML forbids some of them
         elif category not in ("Cc", "Cf"):
             if category in _MARKS and (not before or before == [" "]):
                 shown.append("\u25cc")  # a mark without a letter would be drawn over the table's border
             shown.append(char)
     return unicodedata.normalize("NFC", "".join(shown)).strip(" ")
+
+
+def _is_assigned(char: str) -> bool:
+    return bool(_ASSIGNED[ord(char) >> 3] >> (ord(char) & 7) & 1)
 
 
 def _joinable(char: str) -> bool:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import unicodedata
 from html.parser import HTMLParser
 
 import pytest
+from confusable_homoglyphs.confusables import confusables_data
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from leaderboard.rendering import names as names_module
 from leaderboard.rendering.names import (
     MARKS_LIMIT,
     NAME_LIMIT,
@@ -20,6 +23,7 @@ from leaderboard.rendering.names import (
     display_name,
     distinct_names,
     markdown,
+    skeleton,
 )
 
 HOSTILE = (
@@ -112,6 +116,28 @@ def test_display_name_applied_twice_changes_nothing(text: str) -> None:
 def test_display_name_of(text: str, shown: str) -> None:
     """The display form of a name is what a person would read."""
     assert display_name(text) == shown
+
+
+@pytest.mark.parametrize("new", ["\U0001fae8", "\U00031350", "\U00010efd", "\ua7da", "\U00010d50", "\u1c89"])
+def test_newer_characters_are_replaced(new: str) -> None:
+    """A newer Python knows whether they join, combine, have a case or look like others; no byte may depend on that."""
+    text = "a{0}\u200d👍 {0}\ufe0f e{0}\u0301 #{0}"
+    assert display_name(text.format(new)) == display_name(text.format("\ufffd"))
+    assert display_name(f"A{new}") == "A\ufffd"
+
+
+def test_a_character_is_known_if_python_3_11_knows_it() -> None:
+    """The table is that of Unicode 14, and newer versions of Unicode only add to it."""
+    known = {char for char in map(chr, range(0x110000)) if names_module._is_assigned(char)}
+    here = {char for char in map(chr, range(0x110000)) if unicodedata.category(char) != "Cn"}
+    assert known == here if unicodedata.unidata_version == "14.0.0" else known < here
+
+
+def test_the_table_of_look_alikes_is_the_one_that_the_page_depends_on() -> None:
+    """Another version of the library may number other names, so that older pages of ours would not be rendered alike."""
+    listed = sorted(char for char in confusables_data if len(char) == 1 and display_name(char) == char)
+    alike = "".join(map(skeleton, listed))
+    assert hashlib.sha256(alike.encode()).hexdigest()[:16] == "04e0e7695868c96c"
 
 
 def test_names_that_look_alike_get_numbers() -> None:

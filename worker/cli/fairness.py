@@ -137,7 +137,7 @@ def verify(
     ] = True,
     engine: Annotated[
         Literal["local", "torch", "reference"],
-        typer.Option(help="What recomputes the scores, as scoring.engine of a challenge."),
+        typer.Option(help="What recomputes the scores, as in scoring.engine."),
     ] = "local",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show every finding, not only the answers.")

@@ -47,7 +47,7 @@ class Published:
 
     Attributes:
         commit: Its tip.
-        changed: Whether this call pushed it.
+        changed: Whether this call pushed it, or an earlier one that did not learn of it.
         others: The newest commits with which others had changed our files, except the text in README.md; hash and author of each.
         rewritten: Whether the branch no longer contained our last commit.
         shown: The branch that visitors saw before; None if there was none.
@@ -241,7 +241,7 @@ class Publisher:
         restored = sorted(overwritten - {README})  # the text around the board in README.md is the organizers'
         done = Published(
             commit=tip or "",
-            changed=False,
+            changed=own == tip and last not in (None, tip),
             others=self._clone.authors(str(own), str(tip), restored) if restored else "",
             rewritten=not seen.contained,
             shown=seen.shown,

@@ -141,6 +141,25 @@ def test_a_forced_push_is_reported_and_registered(harness: Harness, worker: Step
     assert harness.contradictions() == []
 
 
+def test_a_forced_push_is_reported_after_a_push_whose_end_was_lost(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """Whoever receives the push is killed after it was accepted; the worker then knows the commit, without another push."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    hook = harness.board / "hooks" / "post-receive"
+    hook.write_text("#!/bin/sh\nrm $0\nkill -9 $PPID\n")
+    hook.chmod(0o755)
+    harness.submit("B", embeddings(2))
+    worker.drive()
+    assert not hook.exists()
+    git("update-ref", "refs/heads/main", "main~1", at=harness.board)
+    harness.submit("C", embeddings(3))
+    worker.drive()
+    assert worker.alerts() == {"leaderboard.rewritten"}
+    assert set(harness.teams()) == {"A", "B", "C"}
+
+
 def test_a_default_branch_that_was_renamed_is_told_until_it_is_shown_again(
     harness: Harness, worker: StepWorker
 ) -> None:

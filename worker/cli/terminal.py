@@ -26,7 +26,7 @@ class Console(rich.console.Console):
     """A console on which text cannot move the cursor, change colors or reverse letters; only this program's own styles have an effect."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(emoji=False, **settings)  # :x: may be part of a path
         if not self.stderr:  # a narrower terminal breaks lines itself, whereas a table would lose digits
             self.width = max(self.width, 80)
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from tests.worker.harness.harness import Harness, StepWorker
 from worker.cli.terminal import Console, table_of
 
-HOSTILE = "Ada\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\x7f\rB"
+HOSTILE = "Ada:x:\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\x7f\rB"
 OBEYED = set("\x1b\x9b\x07\x7f\r\u202e\u2066")
 
 
@@ -26,7 +26,7 @@ def test_a_console_shows_text_without_any_effect() -> None:
     for text in (HOSTILE, Text(HOSTILE, style="red"), table):
         console.print(text, markup=False)
     shown = out.getvalue()
-    assert shown.count("Ada") == 3
+    assert shown.count("Ada:x:") == 3  # no emoji, because it may be part of a path
     assert not set(shown) & (OBEYED - {"\x1b"})
     assert "\x1b[31m" in shown
     assert not [piece for piece in shown.split("\x1b")[1:] if not piece.startswith("[")]

@@ -217,7 +217,7 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
     own_reason = unreadable(str(remote.folder or "the leaderboard's repository"), message).sentence
     return InfrastructureError(
         f"git {verb} failed at the leaderboard's repository: {told}." if told else own_reason,
-        hint=f"The worker tries again. If this continues, {advice}.",
+        hint=f"The worker tries again. If this continues, correct what git names, or {advice}.",
         code="leaderboard.unreachable",
     )
 

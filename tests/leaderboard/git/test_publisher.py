@@ -428,6 +428,17 @@ def test_a_push_that_the_repository_cannot_take_is_no_fault_of_the_clone(board: 
         assert f"refused the push: {said}" in error.sentence
 
 
+def test_a_branch_with_the_full_name_of_ours_is_named(board: Board, tmp_path: Path) -> None:
+    """Such as a script makes that puts refs/heads/ before a full name. The server is within reach, and its history need not go."""
+    add_file(board.remote, "LICENSE", b"mine")
+    board.git("update-ref", "refs/heads/refs/heads/main", "main")
+    with serve(tmp_path, TOKEN) as server:
+        for ours in (board.publisher(), board.publisher(f"{server.url}/remote.git", token=TOKEN)):
+            error = board.fails(ours, "leaderboard.unreachable", InfrastructureError)
+            assert error.sentence.endswith(": dst refspec refs/heads/main matches more than one.")
+            assert "correct what git names" in error.hint
+
+
 def test_the_command_that_makes_a_repository_makes_one_for_the_board(
     board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from scoring.documents import canonical
 from scoring.printable import name_some
 from worker.challenge.signing import openssh
 from worker.fairness import commitments, receipts
+from worker.fairness.decisions import minute
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.published import signed_in
 from worker.fairness.receipts import CADENCES
@@ -214,7 +215,10 @@ def times(repository: PublicRepository, now: datetime) -> Verdict | None:
     """Check that nothing lies in the future, or was backdated against the order of commits, which is not known of a plain folder."""
     for path in GROWING:
         for number, moment in enumerate(times_added(path, b"", repository.files.get(path, b"")), 1):
-            require(moment <= now + A_DAY, f"entry {number} of {path} is dated in the future")
+            require(
+                moment <= now + A_DAY,
+                f"entry {number} of {path} is dated in the future of this machine's clock, {minute(now)}",
+            )
     added, _ = growth(repository)
     if not added:
         return None

@@ -50,6 +50,7 @@ class Published:
         changed: Whether this call pushed it, or an earlier one that did not learn of it.
         others: The newest commits with which others had changed our files, except the text in README.md; hash and author of each.
         rewritten: Whether the branch no longer contained our last commit.
+        own: Our newest commit in it before; None if there was none.
         shown: The branch that visitors saw before; None if there was none.
     """
 
@@ -57,6 +58,7 @@ class Published:
     changed: bool
     others: str = ""
     rewritten: bool = False
+    own: str | None = None
     shown: str | None = None
 
 
@@ -244,6 +246,7 @@ class Publisher:
             changed=own == tip and last not in (None, tip),
             others=self._clone.authors(str(own), str(tip), restored) if restored else "",
             rewritten=not seen.contained,
+            own=own,
             shown=seen.shown,
         )
         others = tuple(path for path in files if path not in existing)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from leaderboard.git import Files, Publisher
+from leaderboard.git import Files, Published, Publisher
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
@@ -101,7 +101,7 @@ def _added(files: Files, _existing: Files, _own: Files) -> Files:
     return files
 
 
-class PushPart(Act[Publisher, tuple[str | None, str]]):
+class PushPart(Act[Publisher, tuple[str | None, Published]]):
     """Push one part to the branch, unless it is there already.
 
     Args:
@@ -121,22 +121,28 @@ class PushPart(Act[Publisher, tuple[str | None, str]]):
         self._last = last
         self._tries = tries
 
-    def perform(self, resource: Publisher) -> tuple[str | None, str]:
-        """Return the tip of the branch before and after the push."""
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Look up the newest commit that the worker knows to be its own."""
+        self._commit = known(tx, self._context.configuration).commit
+
+    def perform(self, resource: Publisher) -> tuple[str | None, Published]:
+        """Return the tip of the branch before the push, and what the push did."""
         before = resource.tip_of(BRANCH)
         branch, files = resource.for_branch(BRANCH), {self._part.name: self._part.read_bytes()}
         words = f"Publish {self._part.name}\n"
-        pushed = branch.publish(partial(_added, files), words, sign=self._context.signer.sign_commit)
+        sign = self._context.signer.sign_commit
+        pushed = branch.publish(partial(_added, files), words, sign=sign, last=self._commit)
         if self._last:
             branch.discard()
-        return before, pushed.commit
+        return before, pushed
 
-    def outcome(self, tx: Transaction, result: tuple[str | None, str], now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: tuple[str | None, Published], now: datetime) -> None:
         """Record what the branch has, and publish its name with the last part."""
-        configuration, (before, commit) = self._context.configuration, result
-        compare(tx, configuration, before, now=now)
+        configuration, (before, pushed) = self._context.configuration, result
+        if pushed.rewritten or before != pushed.own:  # the tip may be ours from a push whose end was lost
+            compare(tx, configuration, before, now=now)
         parts = (*known(tx, configuration).parts, self._part.name)
-        _record(tx, configuration, PushedFiles(commit=commit, tip=commit, parts=parts))
+        _record(tx, configuration, PushedFiles(commit=pushed.commit, tip=pushed.commit, parts=parts))
         if self._last:
             tx.resolve_alert(FAILING)
             tx.request_publish()

@@ -233,9 +233,10 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
     def outcome(self, tx: Transaction, result: tuple[Published, str | None], now: datetime) -> None:
         """Record that the repository shows the boards."""
         published, tip = result
-        record_push(tx, self._context.configuration, self._cycle, published, now=now)
-        if self._has_files:
-            files_branch.compare(tx, self._context.configuration, tip, now=now)
+        configuration = self._context.configuration
+        record_push(tx, configuration, self._cycle, published, now=now)
+        if self._has_files and not files_branch.missing(tx, configuration):  # else the next part finds it
+            files_branch.compare(tx, configuration, tip, now=now)
 
     def recorded(self, result: tuple[Published, str | None], now: datetime) -> None:
         """Say what the repository shows now."""

@@ -137,7 +137,7 @@ def test_first_publication_makes_a_signed_commit(board: Board) -> None:
     assert without_signature(payload) == (payload, b"")
     assert not list(board.state.rglob("index.html"))
     for _ in range(2):
-        assert board.push(message="Two\n", by=ours) == replace(done, changed=False)
+        assert board.push(message="Two\n", by=ours) == replace(done, changed=False, own=done.commit)
         ours.discard()
 
 
@@ -615,7 +615,7 @@ def test_what_others_changed_is_told_from_what_we_published(board: Board) -> Non
     assert board.paths() == ["LICENSE", "README.md", "index.html", "leaderboard/a.json"]
     add_file(board.remote, "LICENSE", b"mine, too")
     assert publish(done.commit) == replace(
-        done, commit=board.git("rev-parse", "main"), changed=False, others=""
+        done, commit=board.git("rev-parse", "main"), changed=False, others="", own=done.commit
     )
     add_file(board.remote, "index.html", b"page ")
     add_file(board.remote, "index.html", b"page")

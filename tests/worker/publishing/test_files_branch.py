@@ -97,6 +97,23 @@ def test_the_branch_is_restored_at_the_next_push(
     assert worker.alerts() == {"leaderboard.overwritten"}
 
 
+def test_a_push_whose_end_was_lost_is_not_somebody_elses(harness: Harness, worker: StepWorker) -> None:
+    """Whoever receives the second part is killed after it was accepted; a large part may also take longer than a push may."""
+    hook = harness.board / "hooks" / "post-receive"
+    hook.write_text(
+        '#!/bin/sh\nread before after name\nif test "$name" = refs/heads/files && git cat-file -e $before; then rm $0; kill -9 $PPID; fi\n'
+    )
+    hook.chmod(0o755)
+    prepare_files(harness, FIRST, SECOND)
+    revealed(worker)
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: not hook.exists() and worker.states().get(pk) == State.PUBLISHED)
+    worker.drive()
+    assert branch(harness) == CONTENTS
+    assert named(harness) == git("rev-parse", "files", at=harness.board).strip()
+    assert worker.alerts() == set()
+
+
 def test_boards_do_not_wait_for_files_that_cannot_be_pushed(harness: Harness, worker: StepWorker) -> None:
     """The organizer is told, and the files follow once the branch accepts them."""
     hook = harness.board / "hooks" / "update"

@@ -130,11 +130,11 @@ def _read_ids(array: Array, builder: MatrixBuilder) -> list[str]:
         if array.dtype.kind == "U":
             points = np.frombuffer(data, dtype=np.dtype("u4").newbyteorder(array.dtype.byteorder))
             if points.max(initial=0) > sys.maxunicode:  # numpy would make an invalid str of it
-                raise faults.fatal("file.encoding", "an id is not text")
+                raise faults.fatal("npz.type", "ids holds bytes that are not UTF-8")
         written = np.frombuffer(data, dtype=array.dtype).tolist() if width else [""] * count
         return [name.decode() if isinstance(name, bytes) else str(name) for name in written]
     except (UnicodeDecodeError, ValueError):
-        raise faults.fatal("file.encoding", "an id is not text") from None
+        raise faults.fatal("npz.type", "ids holds bytes that are not UTF-8") from None
 
 
 def _read_embeddings(array: Array, identifiers: list[str], builder: MatrixBuilder) -> None:

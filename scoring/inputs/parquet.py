@@ -332,4 +332,4 @@ def _text(word: str | int | bytes, is_uuid: bool, faults: Faults) -> str:
     try:
         return str(UUID(bytes=word)) if is_uuid else word.decode()
     except UnicodeDecodeError:
-        raise faults.fatal("file.encoding", "an id is not text") from None
+        raise faults.fatal("columns.type", "column id holds bytes that are not UTF-8") from None

@@ -776,8 +776,8 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "parquet bytes as ids": (
         parquet_with(id=[b"\xff" + name.encode() for name in IDS]),
-        "file.encoding",
-        "an id is not text",
+        "columns.type",
+        "column id holds bytes that are not UTF-8. Store ids as text",
     ),
     "parquet ids of another type": (parquet_with(id=[0.5] * 12), "columns.type", 'column id holds "double"'),
     "parquet null": (

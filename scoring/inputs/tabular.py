@@ -146,7 +146,9 @@ def read_header(stream: Iterator[Block], faults: Faults, *, most_columns: int) -
         raise faults.fatal("file.separator_line")
     if record.count(b",") > most_columns:
         raise faults.fatal("columns.too_many", f"found {record.count(b',') + 1:,}")
-    names = fields_of(record, line, faults)
+    names = fields_of(record, line, faults if b"," in record else Faults())
+    if names is None and b"," not in record:  # csv refuses quotation marks before another delimiter
+        names = [record.decode("utf-8", "replace")]
     if not names:
         raise Unreadable  # the reason was added
     _check_beginning(names, text[end:], line + 1, faults)

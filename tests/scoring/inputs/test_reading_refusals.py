@@ -224,6 +224,16 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "file.delimiter",
         "The columns are not separated by commas: the first line has semicolons instead.",
     ),
+    "semicolons between names in quotation marks": (
+        with_header('"id";"0";"1";"2";"3"'),
+        "file.delimiter",
+        "the first line has semicolons instead",
+    ),
+    "names in quotation marks, as R writes them": (
+        with_header('"id" "0" "1" "2" "3"'),
+        "file.delimiter",
+        "the first line has spaces instead",
+    ),
     "tabs": (good().replace(b",", b"\t"), "file.delimiter", "the first line has tabs instead"),
     "semicolons and decimal commas": (
         good().replace(b",", b";").replace(b".", b","),

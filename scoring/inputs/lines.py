@@ -34,9 +34,9 @@ csv.field_size_limit(LONGEST_LINE)  # a line's length is limited already
 
 
 def narrow(values: NDArray[np.generic]) -> NDArray[np.float32]:
-    """Convert numbers of any type to float32; numbers that are too large become infinite."""
+    """Convert numbers of any type to float32, by way of float64 as text is; numbers that are too large become infinite."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return values.astype(np.float32)
+        return values.astype(np.result_type(values, np.float32), copy=False).astype(np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)

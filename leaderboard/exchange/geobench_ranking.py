@@ -6,7 +6,6 @@ weighted with each dataset's spread. It is rendered like a challenge's board, wi
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +21,7 @@ from leaderboard.ranking import next_board
 from leaderboard.rendering import markdown, render
 from leaderboard.rules import PhaseRules
 from leaderboard.snapshot import Entry, PhaseSite, PhaseSnapshot, Site
-from scoring.documents import contents
+from scoring.documents import read_text
 from scoring.errors import OrganizerError
 
 Normalizer = Mapping[str, tuple[float, float]]
@@ -51,7 +50,7 @@ def read_normalizer(path: Path) -> Normalizer:
         OrganizerError: If it is not such a file.
     """
     try:
-        return _checked(RANGES.validate_json(contents(path).removeprefix(BOM_UTF8)))
+        return _checked(RANGES.validate_json(read_text(path)))
     except (OSError, ValidationError) as error:
         raise OrganizerError(
             f"{path} is not a normalizer file.",

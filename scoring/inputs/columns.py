@@ -200,7 +200,7 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
     """Return the meaning of each column as NeuCo-Bench sees it.
 
     The dimensions are the columns named by numbers, in the order of these, without repeated ones; if there are none, all columns except
-    the id, in the order of their numbers if they differ only in these.
+    the id.
 
     Raises:
         Unreadable: If there is not exactly one id column, or no column that can be a dimension; or if no column has a number as its name,
@@ -218,9 +218,7 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
             described = name_some(_described(stripped, facts), SHOWN)
             faults.details["columns.names"] = f"{described}; remove columns that describe the samples"
         raise Unreadable
-    is_series = len({stripped[position].rstrip("0123456789") for position in others}) == 1
-    ordered = numbered or (others if is_series else [])
-    chosen = sorted(ordered, key=lambda position: by_number(stripped[position])) or others
+    chosen = sorted(numbered, key=lambda position: by_number(stripped[position])) or others
     return Columns(
         names=stripped,
         id_column=id_column,

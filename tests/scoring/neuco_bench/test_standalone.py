@@ -33,7 +33,7 @@ def write_csv(path: Path, header: list[object], rows: object) -> Path:
 
 
 def test_columns_named_by_digits_are_ordered_by_number(tmp_path: Path) -> None:
-    """Others are left out, with a note; if no column is named by digits, all are read, in their order if they are not a series."""
+    """Others are left out, with a note; if no column is named by digits, all are read in their order, as in NeuCo-Bench."""
     values = np.random.RandomState(0).standard_normal((30, 12)).astype(np.float32)
     columns = [str(number) for number in range(12)]
     frame = pd.DataFrame(values, columns=columns).assign(id=IDS, comment="text")
@@ -42,10 +42,6 @@ def test_columns_named_by_digits_are_ordered_by_number(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.matrix, values)
     assert (read.ids, read.warnings) == (tuple(IDS), ('1 extra column was ignored: "comment".',))
     frame.rename(columns=lambda name: f"X{name}" if name != "id" else name).to_csv(tmp_path / "r.csv")
-    frame[["id", *sorted(columns)]].add_prefix("X").rename(columns={"Xid": "id"}).to_csv(
-        tmp_path / "s.csv", index=False
-    )
-    np.testing.assert_array_equal(read_embeddings(tmp_path / "s.csv", IDS).matrix, values)
     told = r"14 have other names \(column 1 has no name; remove columns that describe the samples\)"
     with pytest.raises(ParticipantError, match=told):
         read_embeddings(tmp_path / "r.csv", IDS)

@@ -22,7 +22,7 @@ from worker.challenge.signing import HOME
 from worker.fairness.published import BEHIND
 from worker.organizer.configuration_text import with_values
 from worker.organizer.session import OrganizerSession
-from worker.runtime.storage import RESCORING
+from worker.runtime.storage import OF_COMMAND
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
 from worker.state.database import SINCE_BACKUP, damaged, failure
 
@@ -80,7 +80,7 @@ def write_backup(
     temporary = archive.with_name(f"{archive.name}.{os.getpid()}.part")  # another command may write it too
     try:
         # A start of the worker removes what is left here of a command that was killed.
-        with tempfile.TemporaryDirectory(prefix=RESCORING, dir=session.files.temporary("")) as folder:
+        with tempfile.TemporaryDirectory(prefix=OF_COMMAND, dir=session.files.temporary("")) as folder:
             copy = _copied_database(database, Path(folder), now=session.now)
             temporary.unlink(missing_ok=True)  # a file that is there already would keep its mode
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -81,7 +81,7 @@ def fault(folder: Path) -> InfrastructureError | None:
 
 
 _HASH = re.compile(r"[0-9a-f]{64}")
-RESCORING = "rescore-"  # prefix of folders that belong to a command, not to a worker
+OF_COMMAND = "command-"  # prefix of folders that belong to a command, not to a worker
 ABANDONED_S = 24 * 3600.0  # no child works this long
 
 
@@ -103,9 +103,9 @@ class FileStore:
         return self._temporary / name
 
     def clear_temporary(self) -> None:
-        """Remove the folders of attempts of dead workers; those of a rescore are kept while it may still be running."""
+        """Remove the folders of attempts of dead workers; those of a command are kept while it may still be running."""
         for folder in self._temporary.iterdir():
-            if not folder.name.startswith(RESCORING) or _age_s(folder) > ABANDONED_S:
+            if not folder.name.startswith(OF_COMMAND) or _age_s(folder) > ABANDONED_S:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def keep(self, path: Path, file_hash: str) -> Path:

@@ -76,6 +76,10 @@ class _Logger(structlog.PrintLogger):
     info = warning = error = critical = msg
 
 
+def _logger(*_: str) -> _Logger:
+    return _Logger(sys.stderr)
+
+
 def for_systemd() -> bool:
     """Return whether the journal reads this process's stderr: a terminal's programs inherit the variable from the desktop."""
     try:
@@ -119,5 +123,5 @@ def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
             *shown,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=lambda *_: _Logger(sys.stderr),
+        logger_factory=_logger,
     )

@@ -200,7 +200,7 @@ def possible(phase: RevealedPhase) -> Verdict:
             key = (record.content, record.protocol, task, cell.version)
             other, folds = scored.setdefault(key, (record.submission, cell.folds))
             require(
-                difference(phase, cell.version, record.protocol, cell.folds, folds)[0] <= TOLERANCE,
+                compare_folds(phase, cell.version, record.protocol, cell.folds, folds)[0] <= TOLERANCE,
                 f"submissions {other} and {record.submission} have two different scores of one content in task {task}",
             )
     entries = all_of(len(phase.records), "entry", "entries")
@@ -225,7 +225,7 @@ def _check_folds(phase: RevealedPhase, record: ScoreEvent, task: str) -> None:
     require(not impossible.size, f"{who} an impossible fold score ({', '.join(map(str, impossible[:1]))})")
 
 
-def difference(
+def compare_folds(
     phase: RevealedPhase, version: str, protocol: str, computed: Sequence[float], published: Sequence[float]
 ) -> tuple[float, int]:
     """Compare fold scores of one content on one task.

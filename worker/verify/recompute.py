@@ -21,7 +21,7 @@ from worker.fairness import disclosure
 from worker.fairness.disclosure import FilesReference
 from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
-from worker.verify.facts import difference
+from worker.verify.facts import compare_folds
 from worker.verify.public import Contents, PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals
 from worker.verify.verdict import (
@@ -228,7 +228,7 @@ def _recomputed(
     engine: str,
     progress: Callable[[int], None],
 ) -> tuple[tuple[int, ...], float, int]:
-    """Recompute the scores of a content; return the submissions that have them, and the differences as :func:`difference` does.
+    """Recompute the scores of a content; return the submissions that have them, and the differences as :func:`compare_folds` does.
 
     Raises:
         CheckEnded: If no record has this content, these tasks and the phase's protocol, or the scores differ.
@@ -250,7 +250,7 @@ def _recomputed(
     except ParticipantError as error:
         raise CheckEnded(f"its file cannot be scored ({error.sentence})") from None
     found = [
-        difference(phase, task.version, record.protocol, task.folds, record.cells[task.task].folds)
+        compare_folds(phase, task.version, record.protocol, task.folds, record.cells[task.task].folds)
         for record in records
         for task in card.tasks
     ]

@@ -49,8 +49,9 @@ def facts(story: Story, team: str) -> Told:
 def raise_score(event: Told, by: float, *, task: str = "", folds: Sequence[int] = ()) -> None:
     """Raise the scores of some folds, by default all, of a task, by default each, and change the shown value accordingly."""
     for name, cell in event.fields["cells"].items():
-        for fold in (folds or range(len(cell["folds"]))) if task in (name, "") else ():
-            cell["folds"][fold] = min(1.0, cell["folds"][fold] + by)
+        if task in (name, ""):
+            for fold in folds or range(len(cell["folds"])):
+                cell["folds"][fold] = min(1.0, cell["folds"][fold] + by)
     scores = [quality(folds_from_json(cell["folds"]), 0.02).q for cell in event.fields["cells"].values()]
     event.fields["q_mean"] = shown(mean_quality(scores), 3)
 

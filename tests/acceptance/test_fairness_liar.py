@@ -146,10 +146,8 @@ def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> 
     [
         ({"by": 0.05, "task": "beta", "folds": [1]}, True),
         ({"by": -0.05, "task": "beta", "folds": [2]}, True),
-        (
-            {"by": 0.6, "task": "beta", "folds": [1]},
-            False,
-        ),  # four positive samples, so one sample changes F1 by at most a half
+        # four positive samples, so one sample changes F1 by at most a half
+        ({"by": 0.6, "task": "beta", "folds": [1]}, False),
         ({"by": 0.05, "task": "beta", "folds": [1, 2]}, False),
         ({"by": 0.05, "task": "alpha", "folds": [1]}, False),
     ],

@@ -163,12 +163,11 @@ def _value(shown: ShownValue) -> str:
 
 def _committed_parts(phase: RevealedPhase) -> dict[tuple[str, str], tuple[int, ...]]:
     """Return which folds have equal test parts, by the version of their task and the protocol; they are resampled together."""
-    newest = {promise.protocol.hash: promise for promise in phase.promises}
     return {
         (task.version, name): test_parts(
             tested(task.row_set, task.groups, promise.protocol, promise.splits_key(phase.key))
         )
-        for name, promise in newest.items()
+        for name, promise in phase.promised.items()
         for task in phase.tasks
     }
 
@@ -216,7 +215,7 @@ def _of_scores(phase: RevealedPhase, sentence: str) -> Verdict:
 
 def _check_folds(phase: RevealedPhase, record: ScoreEvent, task: str) -> None:
     """Check the number of one task's fold scores, and that each is possible."""
-    protocol, cell = phase.protocols[record.protocol], record.cells[task]
+    protocol, cell = phase.promised[record.protocol].protocol, record.cells[task]
     scores, who = np.array(cell.folds), f"in task {task}, submission {record.submission} has"
     require(len(scores) == protocol.folds, f"{who} {len(scores)} fold scores instead of {protocol.folds}")
     allowed, failed = min(protocol.recipe.max_failed_folds, protocol.folds - 1), int(np.isnan(scores).sum())
@@ -257,7 +256,7 @@ def _steps(phase: RevealedPhase, version: str, protocol: str) -> NDArray[np.floa
         return 0.0
     for task in phase.tasks:
         if task.version == version:
-            promise = {promise.protocol.hash: promise for promise in phase.promises}[protocol]
+            promise = phase.promised[protocol]
             positives = tested_positives(task, promise.protocol, promise.splits_key(phase.key))
             return 2 / np.maximum(1, positives)
     return BEST  # its labels are not published

@@ -94,7 +94,7 @@ def fixed(phase: RevealedPhase) -> Verdict:
             f"the tasks or the protocol registered on {event.at.isoformat()[:16]} have no commitment",
         )
         require(
-            event.epsilon == phase.protocols[event.protocol].recipe.epsilon,
+            event.epsilon == phase.promised[event.protocol].protocol.recipe.epsilon,
             f"the epsilon registered on {event.at.isoformat()[:16]} is not the one of the protocol",
         )
     scored = min((history.events[0].at for history in phase.replay.scores.values()), default=None)

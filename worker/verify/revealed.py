@@ -117,9 +117,9 @@ class RevealedPhase:
         return self.latest.protocol
 
     @cached_property
-    def protocols(self) -> Mapping[str, Protocol]:
-        """The protocols that were committed to, by their hash."""
-        return {promise.protocol.hash: promise.protocol for promise in self.promises}
+    def promised(self) -> Mapping[str, Promise]:
+        """The newest commitment to each protocol, by its hash."""
+        return {promise.protocol.hash: promise for promise in self.promises}
 
     @cached_property
     def types(self) -> Mapping[str, TaskType]:

@@ -149,11 +149,11 @@ def _vector_column(schema: Any, faults: Faults) -> int | None:
     Raises:
         Unreadable: If it could be one of several, or if no column holds numbers.
     """
-    if (
-        sum(bool(NUMBER_NAME.match(field.name.strip())) and not _is_vector(field.type) for field in schema)
-        > 1
-    ):
-        return None  # one alone is no embedding, but what pandas calls a column without a name
+    numbered = [
+        field for field in schema if NUMBER_NAME.match(field.name.strip()) and not _is_vector(field.type)
+    ]
+    if len(numbered) > 1:  # one alone is no embedding, but what pandas calls a column without a name
+        return None
     kinds = {
         position: field.type
         for position, field in enumerate(schema)

@@ -145,9 +145,8 @@ def read_labels(
             code="standalone.bad_type",
         )
     rows = read_label_rows(path, id_names(id_column))
-    absent = (
-        MISSING - {""} if kind is TaskType.MULTILABEL else MISSING
-    )  # of several labels, a sample may have none
+    # of several labels, a sample may have none
+    absent = MISSING - {""} if kind is TaskType.MULTILABEL else MISSING
     labeled = [row for row in rows if row.label.casefold() not in absent]
     ids, texts = tuple(without_suffix(row.identifier) for row in labeled), [row.label for row in labeled]
     groups = tuple(row.group for row in labeled if row.group)

@@ -137,6 +137,8 @@ def python_errors() -> Iterator[None]:
             hint="Python makes it of names that are not UTF-8. Replace such characters: name.encode(errors='replace').decode().",
             code="score.text",
         ) from None
+    except ZeroDivisionError:
+        raise  # a defect of ours, and no number that was given
     except ArithmeticError as error:
         raise WrongValue(
             "A number cannot be a float: it is larger than 1.8e308, or a signaling NaN.",

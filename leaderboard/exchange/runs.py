@@ -132,13 +132,12 @@ def read_run(folder: Path) -> tuple[RunSummary, dict[str, TaskResult]]:
         ) from error
 
 
-def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
-    """Rank the complete runs of a phase, which have a finite Q on every task of any run of the phase.
+def rank_runs(folder: Path) -> PhaseRuns:
+    """Rank the complete runs in the folder of a phase, which have a finite Q on every task of any run of the phase.
 
     Raises:
         OrganizerError: If there is no such phase, or no complete run in it.
     """
-    folder = output_dir / phase
     summaries: dict[str, RunSummary] = {}
     left_out: list[tuple[str, str]] = []
     for path in sorted(folder.glob(f"*/{SUMMARY}")):

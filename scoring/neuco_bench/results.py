@@ -38,15 +38,8 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
     Raises:
         OrganizerError: If a name is not a valid folder name, or the folder cannot be made.
     """
-    for option, name in (("--phase", phase), ("--method_name", method)):
-        if not names_a_folder(name):
-            raise OrganizerError(
-                f"{option} {name!r} cannot be used as the name of a folder.",
-                hint="Use a name in UTF-8 without slashes, such as mine_v2.",
-                code="standalone.bad_name",
-            )
-    stem = f"{method}_{now:%Y%m%d_%H%M%S}"
-    folder, again = output_dir / phase / stem, count(2)
+    stem = f"{_folder_name('--method_name', method)}_{now:%Y%m%d_%H%M%S}"
+    folder, again = phase_folder(output_dir, phase) / stem, count(2)
     while folder.exists():
         folder = folder.with_name(f"{stem}_{next(again)}")
     try:
@@ -58,6 +51,25 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
             code="standalone.no_folder",
         ) from error
     return folder
+
+
+def phase_folder(output_dir: Path, phase: str) -> Path:
+    """Return ``<output_dir>/<phase>``.
+
+    Raises:
+        OrganizerError: If the phase is not a valid folder name.
+    """
+    return output_dir / _folder_name("--phase", phase)
+
+
+def _folder_name(option: str, name: str) -> str:
+    if not names_a_folder(name):
+        raise OrganizerError(
+            f"{option} {name!r} cannot be used as the name of a folder.",
+            hint="Use a name in UTF-8 without slashes, such as mine_v2.",
+            code="standalone.bad_name",
+        )
+    return name
 
 
 def write_results(folder: Path, report: RunReport, settings: StandaloneSettings, *, experiment: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from scoring.documents import UNREADABLE
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.material import Material
-from scoring.neuco_bench.results import SUMMARY, as_json, read_results
+from scoring.neuco_bench.results import SUMMARY, as_json, phase_folder, read_results
 from scoring.scorecard import versions
 
 WITHOUT_EFFECT = {"raw", "warnings", "update_leaderboard"}  # on the files of a run
@@ -49,7 +49,7 @@ def mark_finished(folder: Path, inputs: str) -> None:
 def finished_run(output_dir: Path, *, phase: str, method: str, inputs: str) -> Path | None:
     """Return the folder of a method's first finished run with these inputs."""
     name = re.compile(re.escape(method) + r"_\d{8}_\d{6}(_\d+)?")
-    for path in sorted((output_dir / phase).glob(f"*/{SUMMARY}")):
+    for path in sorted(phase_folder(output_dir, phase).glob(f"*/{SUMMARY}")):
         if name.fullmatch(path.parent.name):
             try:
                 summary: Any = read_results(path.parent)[0]

@@ -68,8 +68,9 @@ def rank(
     Example: `neuco-worker rank results --phase dev`
     """
     from leaderboard.exchange import Table, rank_runs, rank_table, read_table, table_document
+    from scoring.neuco_bench.results import phase_folder
 
-    runs = rank_runs(source, phase) if source.is_dir() else None
+    runs = rank_runs(phase_folder(source, phase)) if source.is_dir() else None
     read = read_table(_text(source), tasks or ()) if runs is None else Table(scores=runs.table)
     table = read.scores
     names = tuple(baselines or ())

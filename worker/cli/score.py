@@ -132,7 +132,7 @@ def score(
     from scoring.neuco_bench.labels import read_annotations
     from scoring.neuco_bench.material import read_material
     from scoring.neuco_bench.reading import read_excluded
-    from scoring.neuco_bench.results import as_json, make_run_folder, read_results
+    from scoring.neuco_bench.results import as_json, make_run_folder, phase_folder, read_results
     from scoring.neuco_bench.resuming import finished_run, inputs_digest, mark_finished
     from scoring.printable import count_of
     from worker.cli.rank import show_leaderboard, write_leaderboard
@@ -185,7 +185,7 @@ def score(
             soft_wrap=True,
         )
     if settings.update_leaderboard:
-        runs = rank_runs(output_dir, phase)
+        runs = rank_runs(phase_folder(output_dir, phase))
         leaderboard = write_leaderboard(runs, output_dir, phase)
         if not json_output:
             show_leaderboard(runs, leaderboard)

@@ -235,6 +235,17 @@ def test_a_run_that_score_cannot_have_written_is_refused(
     assert [guarded(command) for command in commands] == [2] * len(commands)
 
 
+def test_a_phase_is_the_name_of_a_folder(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise runs elsewhere would be ranked, and a leaderboard written there."""
+    copytree(runs / "labels", tmp_path / "labels")
+    (tmp_path / "results").mkdir()
+    assert guarded(["rank", str(tmp_path / "results"), "--phase", "../labels"]) == 2
+    assert "--phase '../labels' cannot be used as the name of a folder" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labels", "results"]
+
+
 def test_a_leaderboard_keeps_the_order_of_tasks(tmp_path: Path) -> None:
     """Its columns are in the order of the runs' tasks."""
     for name in ("one", "two"):
@@ -244,7 +255,7 @@ def test_a_leaderboard_keeps_the_order_of_tasks(tmp_path: Path) -> None:
             "task_acc_scores": {"wood": 0.5, "height": 0.4},
         }
         (tmp_path / "results" / name / "results_summary.json").write_text(json.dumps(document))
-    runs = rank_runs(tmp_path, "results")
+    runs = rank_runs(tmp_path / "results")
     assert list(runs.table.columns) == ["wood", "height"]
     header = leaderboard_csv(runs).splitlines()[0].split(",")
     assert [name for name in header if "::" in name] == ["q::wood", "q::height", "acc::wood", "acc::height"]

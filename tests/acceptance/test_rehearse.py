@@ -253,14 +253,16 @@ def test_what_the_worker_asks_a_person_for_is_shown(challenge: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_rehearsal_that_is_terminated_leaves_nothing(challenge: Path, tmp_path: Path) -> None:
-    """Its temporary folder, whose database contains the labels, and its worker are gone."""
+def test_a_rehearsal_that_waits_says_why_and_leaves_nothing_when_terminated(
+    challenge: Path, tmp_path: Path
+) -> None:
+    """Without pushes no draw is named. Its temporary folder, whose database contains the labels, and its worker are gone at the end."""
+    environment = clean_environment(TMPDIR=str(tmp_path), PATH=failing_git(tmp_path, "push", "no room"))
     command = [sys.executable, "-m", "worker.cli", "rehearse", "--config", str(challenge)]
-    with subprocess.Popen(
-        command, env=clean_environment(TMPDIR=str(tmp_path)), cwd=ROOT, text=True, stderr=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(command, env=environment, cwd=ROOT, text=True, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert "the worker starts" in process.stderr.readline()
+        assert any("no room" in line for line in process.stderr if line.startswith("No answer for "))
         (folder,) = tmp_path.glob("neuco-rehearsal-*")
         process.terminate()
         assert process.wait(timeout=LIMIT_S) == 128 + signal.SIGTERM

@@ -73,14 +73,17 @@ class RehearsalFolder:
                     process.kill()
                     process.wait()
 
-    def reasons(self) -> tuple[str, ...]:
-        """Return what the worker asks a person for or, if it asks for nothing, the end of its log."""
+    def alerts(self) -> tuple[str, ...]:
+        """Return what the worker asks a person for."""
         try:
             with open_session(self.configuration) as session, session.store.read() as tx:
-                asked = tuple(alert.text for alert in tx.alerts())
+                return tuple(alert.text for alert in tx.alerts())
         except NeucoError:  # it has ended because of its configuration or its state
-            asked = ()
-        return asked or (self.log.read_text("utf-8", "replace")[-LOG_END:].strip(),)
+            return ()
+
+    def reasons(self) -> tuple[str, ...]:
+        """Return what the worker asks a person for or, if it asks for nothing, the end of its log."""
+        return self.alerts() or (self.log.read_text("utf-8", "replace")[-LOG_END:].strip(),)
 
 
 def copied(folder: RehearsalFolder, configuration: Configuration) -> Configuration:

@@ -34,6 +34,7 @@ from worker.verify.recompute import published_verdicts
 
 # calls a minute, so that the rehearsal never waits
 UNHINDERED = 1_000_000
+TELL_EVERY_S = 10.0  # without an answer, what the worker asks a person for is told
 PATIENCE_S = 120.0  # beyond a submission's deadline, without an answer, after which the rehearsal has failed
 LOOK_EVERY_S = 0.2
 ANSWERED = ("finished", "failed")
@@ -185,7 +186,8 @@ def _drain(
         InfrastructureError: If nothing is answered any more.
     """
     waiting = list(submitted)
-    patience_s, answered_at = configuration.submission.deadline + PATIENCE_S, time.monotonic()
+    patience_s = configuration.submission.deadline + PATIENCE_S
+    answered_at = told_at = time.monotonic()
     ended = False
     with folder.worker("once") as process:
         while not ended:
@@ -193,14 +195,18 @@ def _drain(
             ended = process.poll() is not None  # checked before the last look, so that nothing is missed
             for pk in [pk for pk in waiting if evalai.submission(pk)["status"] in ANSWERED]:
                 waiting.remove(pk)
-                answered_at = time.monotonic()
+                answered_at = told_at = time.monotonic()
                 done = len(submitted) - len(waiting)
                 tell(f"{done} of {len(submitted)} answered. {_outcome(evalai, pk, *submitted[pk])}")
-            if time.monotonic() - answered_at > patience_s and not ended:
+            quiet_s = time.monotonic() - answered_at
+            if quiet_s > patience_s and not ended:
                 raise InfrastructureError(
                     " ".join([f"There was no progress for {patience_s:.0f} seconds.", *folder.reasons()]),
                     code="rehearse.stuck",
                 )
+            if time.monotonic() - told_at > TELL_EVERY_S and not ended:
+                told_at = time.monotonic()
+                tell(" ".join([f"No answer for {quiet_s:.0f} seconds.", *folder.alerts()]))
     return int(process.returncode)
 
 

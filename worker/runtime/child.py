@@ -100,7 +100,7 @@ class Child:
             self._stdin.close()
 
     def _listen(self) -> None:
-        while line := self._stdout.readline(LINE_LIMIT_BYTES):
+        for line in _lines(self._stdout, LINE_LIMIT_BYTES):
             with contextlib.suppress(ValueError):
                 message = json.loads(line)
                 if isinstance(message, dict):
@@ -109,7 +109,7 @@ class Child:
         self._wake()
 
     def _listen_errors(self) -> None:
-        while line := self._stderr.readline(STDERR_KEPT_BYTES):
+        for line in _lines(self._stderr, STDERR_KEPT_BYTES):
             self._errors += line
             del self._errors[:-STDERR_KEPT_BYTES]
 
@@ -170,3 +170,10 @@ class Child:
             with contextlib.suppress(OSError):
                 stream.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _lines(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+    """Yield what arrives, in lines of at most a number of bytes, until the end, or until :meth:`Child.close`."""
+    with contextlib.suppress(ValueError):  # closed before this thread came to read it
+        while line := stream.readline(limit):
+            yield line

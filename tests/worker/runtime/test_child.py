@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
@@ -91,6 +92,21 @@ class Growth(ChildAct[dict[str, str]]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Keep it."""
         self.failed.append(error)
+
+
+def test_a_child_may_be_closed_before_its_threads_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that the machine runs late ends quietly."""
+    closed, run = threading.Event(), threading.Thread.run
+    monkeypatch.setattr(threading.Thread, "run", lambda thread: closed.wait() and run(thread))
+    child = started(tmp_path, "true")
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith(f"child-{child.pid}-")]
+    child.close()
+    closed.set()
+    for thread in threads:
+        thread.join()
+    assert len(threads) == 3
 
 
 def test_a_child_that_outgrows_its_memory_limit_is_killed_alone(tmp_path: Path) -> None:

@@ -27,13 +27,14 @@ MEDIA_FAULTS = (Fault.ERROR_BEFORE, Fault.RESET_BEFORE, Fault.SLOW, Fault.TRUNCA
 class FaultPlan:
     """How often faults occur, and of which kinds; all probabilities are from 0 to 1.
 
-    ``probability`` is per request; the kind is drawn uniformly from ``kinds``. Files have only some of the kinds. The last three are what
-    SQS does not rule out: a delivered message also stays visible, any visible message is delivered instead of the oldest, and nothing is
-    delivered although a message waits.
+    ``probability`` is per request to one of ``origins``; the kind is drawn uniformly from ``kinds``. Files have only some of the kinds. The
+    last three are what SQS does not rule out: a delivered message also stays visible, any visible message is delivered instead of the
+    oldest, and nothing is delivered although a message waits.
     """
 
     probability: float = 0.0
     kinds: tuple[Fault, ...] = tuple(Fault)
+    origins: tuple[str, ...] = ("api", "media")
     slow_s: float = 0.2
     storm_s: float = 1.0
     duplicate: float = 0.0
@@ -62,4 +63,6 @@ class FaultSource:
         if origin == "api" and self._forced:
             return self._forced.pop(0)
         kinds = [kind for kind in self.plan.kinds if origin == "api" or kind in MEDIA_FAULTS]
-        return self.rng.choice(kinds) if kinds and self.strikes(self.plan.probability) else None
+        if origin not in self.plan.origins or not kinds or not self.strikes(self.plan.probability):
+            return None
+        return self.rng.choice(kinds)

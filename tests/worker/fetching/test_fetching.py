@@ -32,9 +32,9 @@ pytestmark = pytest.mark.processes
 
 def test_a_failed_download_is_tried_again(harness: Harness, worker: StepWorker) -> None:
     """Faults of the file store cost time, never a submission."""
+    kinds = (Fault.ERROR_BEFORE, Fault.TRUNCATED)
+    harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=kinds, origins=("media",)))
     pk = harness.submit("A", embeddings(1))
-    worker.drive(lambda: pk in worker.states())
-    harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE, Fault.TRUNCATED)))
     worker.drive(lambda: len(worker.outcomes(pk, "fetch")) >= 4)
     assert set(worker.outcomes(pk, "fetch")) - {None} == {"failed"}
     assert worker.state(pk) is State.ACKNOWLEDGED

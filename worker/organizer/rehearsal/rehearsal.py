@@ -34,7 +34,9 @@ from worker.verify.recompute import published_verdicts
 
 # calls a minute, so that the rehearsal never waits
 UNHINDERED = 1_000_000
-TELL_EVERY_S = 10.0  # without an answer, what the worker asks a person for is told
+TELL_AFTER_S = (
+    10.0  # without an answer, what the worker asks a person for is told; and again after twice the time
+)
 PATIENCE_S = 120.0  # beyond a submission's deadline, without an answer, after which the rehearsal has failed
 LOOK_EVERY_S = 0.2
 ANSWERED = ("finished", "failed")
@@ -187,7 +189,7 @@ def _drain(
     """
     waiting = list(submitted)
     patience_s = configuration.submission.deadline + PATIENCE_S
-    answered_at = told_at = time.monotonic()
+    answered_at, tell_after_s = time.monotonic(), TELL_AFTER_S
     ended = False
     with folder.worker("once") as process:
         while not ended:
@@ -195,7 +197,7 @@ def _drain(
             ended = process.poll() is not None  # checked before the last look, so that nothing is missed
             for pk in [pk for pk in waiting if evalai.submission(pk)["status"] in ANSWERED]:
                 waiting.remove(pk)
-                answered_at = told_at = time.monotonic()
+                answered_at, tell_after_s = time.monotonic(), TELL_AFTER_S
                 done = len(submitted) - len(waiting)
                 tell(f"{done} of {len(submitted)} answered. {_outcome(evalai, pk, *submitted[pk])}")
             quiet_s = time.monotonic() - answered_at
@@ -204,8 +206,8 @@ def _drain(
                     " ".join([f"There was no progress for {patience_s:.0f} seconds.", *folder.reasons()]),
                     code="rehearse.stuck",
                 )
-            if time.monotonic() - told_at > TELL_EVERY_S and not ended:
-                told_at = time.monotonic()
+            if quiet_s > tell_after_s and not ended:
+                tell_after_s *= 2
                 tell(" ".join([f"No answer for {quiet_s:.0f} seconds.", *folder.alerts()]))
     return int(process.returncode)
 

@@ -53,6 +53,7 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
             log.info("Worker started.", event_key="run.start", pid=os.getpid())
             notify("READY=1")
             repeat(path, worker, lock, signals, watchdog, schedule=schedule)
+            send_alerts(worker, signals)
             notify("STOPPING=1")
             log.info("Worker stopped.", event_key="run.end")
         if worker.intake.calls.fatal is not None:
@@ -127,6 +128,13 @@ def wait_s(worker: Worker) -> float:
     return BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S
 
 
+def send_alerts(worker: Worker, signals: Signals) -> None:
+    """Let the alerts reach the webhook before the process ends; after SIGTERM, or if that fails, the next start sends them."""
+    while not signals.stop.is_set() and (worker.alerting.step(utc_now()) or worker.alerting.busy):
+        signals.wake.wait(timeout=WAIT_S)
+        signals.wake.clear()
+
+
 # `once` gives up if nothing has progressed for this long: a minute's calls may be used up, and are allowed again one by one.
 ONCE_STUCK_S = WINDOW.total_seconds() + 15
 WAIT_S = 0.25
@@ -149,6 +157,7 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
     try:
         with leading(path, signals) as (worker, lock):
             failure = _drain(worker, lock, signals, tell)
+            send_alerts(worker, signals)
             if failure is not None:
                 raise failure
             if signals.stop.is_set():
@@ -164,10 +173,10 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
 def _drain(
     worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[str], None]
 ) -> NeucoError | None:
-    """Step until nothing is left; return the error if something stays undone.
+    """Step until nothing is left; return the error if something stays undone, or EvalAI's challenge is not the configured one.
 
     Raises:
-        NeucoError: If the state fails, or EvalAI's challenge is not the configured one.
+        NeucoError: If the state fails.
     """
     configuration = worker.context.configuration
     patience = Patience(configuration)
@@ -182,10 +191,9 @@ def _drain(
             raise storage.fault(configuration.state_dir) or error from error
         if moved:
             continue
-        if worker.intake.calls.fatal is not None:
-            raise worker.intake.calls.fatal
-        if worker.intake.calls.refused is not None:
-            return worker.intake.calls.refused
+        refusal = worker.intake.calls.fatal or worker.intake.calls.refused
+        if refusal is not None:
+            return refusal
         left = worker.waiting(now)
         if worker.intake.drained and not worker.busy:
             if left.nothing:

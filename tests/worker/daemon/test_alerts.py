@@ -118,6 +118,19 @@ def test_a_webhook_that_does_not_work_is_tried_again_and_delays_nothing(
         assert "facts." in hook.heard[0]["text"]
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize("command", ["once", "run"])
+def test_a_process_that_ends_sends_its_alerts_first(live: Harness, hook: Hook, command: str) -> None:
+    """Above all the one that says why it ends; the next process does not send it again."""
+    (live.folder / "hook").write_text(hook.url)
+    live.configure({"alerts": {"webhook": "file:hook"}, "evalai": {"challenge": 8}})
+    for _ in range(2):
+        assert live.command(command).returncode == 2
+    assert [alert["text"].partition(".")[0] for alert in hook.heard] == [
+        "[Tiny] The queue belongs to challenge 7, but the configuration says 8"
+    ]
+
+
 @pytest.mark.parametrize(
     "secret",
     [

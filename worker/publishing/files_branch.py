@@ -117,13 +117,14 @@ class PushPart(Act[Publisher, tuple[str | None, Published]]):
 
     def __init__(self, context: Context, part: Path, *, last: bool, tries: int) -> None:
         self._context = context
+        self._configuration = context.configuration  # a later one may name another repository
         self._part = part
         self._last = last
         self._tries = tries
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Look up the newest commit that the worker knows to be its own."""
-        self._commit = known(tx, self._context.configuration).commit
+        self._commit = known(tx, self._configuration).commit
 
     def perform(self, resource: Publisher) -> tuple[str | None, Published]:
         """Return the tip of the branch before the push, and what the push did."""
@@ -138,7 +139,7 @@ class PushPart(Act[Publisher, tuple[str | None, Published]]):
 
     def outcome(self, tx: Transaction, result: tuple[str | None, Published], now: datetime) -> None:
         """Record what the branch has, and publish its name with the last part."""
-        configuration, (before, pushed) = self._context.configuration, result
+        configuration, (before, pushed) = self._configuration, result
         if pushed.rewritten or before != pushed.own:  # the tip may be ours from a push whose end was lost
             compare(tx, configuration, before, now=now)
         parts = (*known(tx, configuration).parts, self._part.name)

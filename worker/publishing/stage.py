@@ -54,7 +54,7 @@ from worker.state import ALERT_AFTER_TRIES, LOG_UNSEEN, State, Transaction
 
 
 class PublishAct(Act[Publisher, Result]):
-    """An act of a publish cycle.
+    """An act of a publish cycle, which ends under the configuration under which it began: another one may name another repository.
 
     Args:
         context: The worker's surroundings.
@@ -66,6 +66,7 @@ class PublishAct(Act[Publisher, Result]):
 
     def __init__(self, context: Context, *, tries: int) -> None:
         self._context = context
+        self._configuration = context.configuration
         self._tries = tries
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -102,11 +103,10 @@ class CompareState(PublishAct[None]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Read what the state has."""
-        configuration = self._context.configuration
         self._generation = tx.requested_publish()
-        self._last = last_commit(tx, configuration)
+        self._last = last_commit(tx, self._configuration)
         self._ours = attestation_files(tx)
-        self._boards = {name: self._history.read(tx, name) for name in configuration.phases}
+        self._boards = {name: self._history.read(tx, name) for name in self._configuration.phases}
         self._lost = lost_boards(tx)
         self._restored = tx.fact(LOG_UNSEEN) is not None
 
@@ -165,8 +165,7 @@ class MakeBoards(PublishAct[Cycle]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Register and read what decides the boards."""
-        configuration = self._context.configuration
-        phases = configuration.phases
+        phases = self._configuration.phases
         self._generation = tx.requested_publish()
         for name in phases:  # a damaged record must not stay unnoticed until somebody submits
             try:
@@ -174,7 +173,7 @@ class MakeBoards(PublishAct[Cycle]):
             except InfrastructureError as error:
                 tx.report(alert_key(name), error, now=now)
         self._cycle = begin_cycle(
-            tx, self._context.signer, configuration, phases, self._history, replay=self._replay, now=now
+            tx, self._context.signer, self._configuration, phases, self._history, replay=self._replay, now=now
         )
         self._generation = self._cycle.generation
 
@@ -189,7 +188,7 @@ class MakeBoards(PublishAct[Cycle]):
         self.kept = result
         if with_news(tx):
             at = tx.attestation_time(now)
-            open_news(tx, self._context.configuration, self._context.signer, now=at)
+            open_news(tx, self._configuration, self._context.signer, now=at)
             site = replace(result.site, logged_at=receipts.logged_at(tx))
             self.kept = replace(result, site=site, attestations=attestation_files(tx))
 
@@ -214,9 +213,9 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Look up the commit that was pushed last, and whether files were published."""
-        self._last = last_commit(tx, self._context.configuration)
-        self._replaces = tx.fact(REPLACES_FOREIGN) == place(self._context.configuration)
-        self._has_files = files_branch.known(tx, self._context.configuration).commit is not None
+        self._last = last_commit(tx, self._configuration)
+        self._replaces = tx.fact(REPLACES_FOREIGN) == place(self._configuration)
+        self._has_files = files_branch.known(tx, self._configuration).commit is not None
 
     def perform(self, resource: Publisher) -> tuple[Published, str | None]:
         """Render the site on the tip of the branch and push it; look where the branch of the published files is."""
@@ -233,10 +232,11 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
     def outcome(self, tx: Transaction, result: tuple[Published, str | None], now: datetime) -> None:
         """Record that the repository shows the boards."""
         published, tip = result
-        configuration = self._context.configuration
-        record_push(tx, configuration, self._cycle, published, now=now)
-        if self._has_files and not files_branch.missing(tx, configuration):  # else the next part finds it
-            files_branch.compare(tx, configuration, tip, now=now)
+        record_push(tx, self._configuration, self._cycle, published, now=now)
+        if self._has_files and not files_branch.missing(
+            tx, self._configuration
+        ):  # else the next part finds it
+            files_branch.compare(tx, self._configuration, tip, now=now)
 
     def recorded(self, result: tuple[Published, str | None], now: datetime) -> None:
         """Say what the repository shows now."""

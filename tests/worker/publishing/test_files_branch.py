@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.leaderboard.harness.git_server import git
+from tests.leaderboard.harness.git_server import bare, git
+from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.fairness import events
 from worker.fairness.disclosure import FILES_PATH
 from worker.state import State
 
@@ -32,10 +34,10 @@ def revealed(worker: StepWorker) -> None:
         tx.add_reveal("dev", {})
 
 
-def branch(harness: Harness) -> dict[str, str]:
-    """Return the files of the branch."""
-    names = git("ls-tree", "--name-only", "files", at=harness.board).split()
-    return {name: git("show", f"files:{name}", at=harness.board) for name in names}
+def branch(harness: Harness, board: Path | None = None) -> dict[str, str]:
+    """Return the files of the branch, in the challenge's repository or another one."""
+    names = git("ls-tree", "--name-only", "files", at=board or harness.board).split()
+    return {name: git("show", f"files:{name}", at=board or harness.board) for name in names}
 
 
 def named(harness: Harness) -> str:
@@ -129,3 +131,26 @@ def test_boards_do_not_wait_for_files_that_cannot_be_pushed(harness: Harness, wo
     hook.unlink()
     worker.drive(lambda: worker.alerts() == set())
     assert branch(harness) == CONTENTS
+
+
+@pytest.mark.parametrize("act", ["push", "files"])
+def test_a_push_that_a_reload_overtakes_counts_for_its_own_repository(harness: Harness, act: str) -> None:
+    """The repository that is named meanwhile gets everything, and nobody is said to have rewritten it or removed its branch."""
+    new, gate = harness.folder / "new.git", Gate(f"before call {act}")
+    bare(new)
+    with harness.worker(checkpoint=gate) as worker:
+        worker.drive()
+        prepare_files(harness, FIRST, SECOND)
+        revealed(worker)
+        gate.close()
+        harness.submit("A", embeddings(1))
+        worker.drive(gate.reached)
+        harness.configure({"leaderboard": {"repository": str(new)}})
+        worker.reload()
+        gate.open()
+        worker.drive()
+        assert branch(harness, new) == CONTENTS
+        assert '"A"' in git("show", "main:leaderboard/dev.json", at=new)
+        assert worker.alerts() == set()
+        with worker.store.read() as tx:
+            assert list(tx.events(kind=events.CHALLENGE)) == []

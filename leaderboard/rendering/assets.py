@@ -19,6 +19,7 @@ def templates() -> Environment:
         loader=PackageLoader("leaderboard.rendering"),
         autoescape=True,
         undefined=StrictUndefined,
+        auto_reload=False,  # an upgrade must not mix new templates with the code of a running worker
         trim_blocks=True,
         lstrip_blocks=True,
     )

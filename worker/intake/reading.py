@@ -75,12 +75,13 @@ class Connect(Call[RemoteChallenge]):
     def __init__(self, context: Context, session: Session) -> None:
         self._context = context
         self._session = session
+        self._configuration = context.configuration
         self.fatal = session.remote is None
 
     def perform(self, resource: Client) -> RemoteChallenge:
         """Read challenge, phases and splits: several requests."""
         with resource.keeping():
-            return read_remote(resource, self._context.configuration)
+            return read_remote(resource, self._configuration)
 
     def outcome(self, tx: Transaction, result: RemoteChallenge, now: datetime) -> None:
         """Check the phases.
@@ -99,7 +100,8 @@ class Connect(Call[RemoteChallenge]):
 
     def recorded(self, result: RemoteChallenge, now: datetime) -> None:
         """Keep the phases in the session, and look at all submissions, because one that is on hold for its phase may continue now."""
-        self._session.remote, self._session.outdated = result, False
+        self._session.remote = result
+        self._session.outdated = self._configuration is not self._context.configuration  # reloaded meanwhile
         self._context.timetable.ask(RECONCILE)
         self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
 

@@ -248,6 +248,21 @@ def test_a_reload_with_an_unknown_phase_does_not_end_the_worker(harness: Harness
     assert worker.alerts() == {"evalai.phase_unknown"}
 
 
+def test_a_reading_that_a_reload_overtakes_is_made_again(harness: Harness) -> None:
+    """It has checked the configuration before; the mistake in the new one is told."""
+    gate = Gate("after call connect")
+    with harness.worker(checkpoint=gate) as worker:
+        worker.drive()
+        gate.close()
+        worker.reload()
+        worker.drive(gate.reached)
+        harness.configure({"phases": {"dev": {"metric": "another"}}})
+        worker.reload()
+        gate.open()
+        worker.drive()
+        assert worker.alerts() == {"evalai.metric_differs"}
+
+
 def test_disabled_logs_are_not_sent(tmp_path: Path, cells: Path) -> None:
     """EvalAI stores logs even if the host disabled them, so only the score is sent."""
     phases = (PhaseSettings(codename="dev", fields={"disable_logs": True}), PhaseSettings(codename="eval"))

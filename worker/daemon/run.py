@@ -44,7 +44,6 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
     from worker.daemon.schedule import Schedule  # APScheduler takes a tenth of a second to load
 
     signals = Signals()
-    signals.install()
     log = structlog.get_logger("neuco_worker")
     with suppress(Stopped), leading(path, signals, wait=True, checkpoint=checkpoint) as (worker, lock):
         watchdog = Watchdog(utc_now())
@@ -153,7 +152,6 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
             is on hold, or SIGTERM came.
     """
     signals = Signals()
-    signals.install()
     try:
         with leading(path, signals) as (worker, lock):
             failure = _drain(worker, lock, signals, tell)

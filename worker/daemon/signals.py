@@ -23,12 +23,14 @@ class Signals:
         stop: Set when the process is to end.
         wake: Set when the main loop has something to look at.
         starting: Whether a stop interrupts the main thread, which may be waiting for a lock or for a file that hangs.
+        stop_heard: Whether a signal has asked for a stop, which another thread then sets.
     """
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.wake = threading.Event()
         self.starting = True
+        self.stop_heard = False
         self._reload = threading.Event()
         self._heard: SimpleQueue[int] = SimpleQueue()
 
@@ -48,13 +50,15 @@ class Signals:
 
     def reload_asked(self) -> bool:
         """Return whether a reload was asked for since the last time."""
-        is_asked = self._reload.is_set()
-        self._reload.clear()
-        return is_asked
+        if not self._reload.is_set():
+            return False
+        self._reload.clear()  # one that comes now asks for another
+        return True
 
     def _receive(self, number: int, _: FrameType | None) -> None:
         self._heard.put(number)
-        if self.starting and number != signal.SIGHUP:
+        self.stop_heard |= number != signal.SIGHUP
+        if self.starting and self.stop_heard:
             self.starting = False
             raise Stopped
 

@@ -41,7 +41,7 @@ def leading(
 
     Args:
         path: The configuration file.
-        signals: Stop and wake the worker.
+        signals: Stop and wake the worker; they are handled from here on.
         wait: Whether to wait until another worker ends, if the state is on PostgreSQL.
         checkpoint: See :class:`worker.challenge.context.Context`.
 
@@ -50,6 +50,7 @@ def leading(
         InfrastructureError: If another worker leads, or the server with the state cannot be reached.
         Stopped: On SIGTERM.
     """
+    signals.install()
     configuration = load(path)
     with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
         take(lock, signals, wait=wait and configuration.database_file is None)
@@ -76,7 +77,7 @@ def take(lock: LeaderLock, signals: Signals, *, wait: bool) -> None:
             notify("WATCHDOG=1")
             signals.stop.wait(TAKE_EVERY_S)
     signals.starting = True
-    if signals.stop.is_set():
+    if signals.stop_heard:
         raise Stopped
 
 

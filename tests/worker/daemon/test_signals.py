@@ -1,0 +1,80 @@
+"""A signal is heard at every moment, whichever thread is faster."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.worker.harness.harness import ROOT, Harness, clean_environment
+from worker.daemon.signals import Signals, Stopped
+from worker.daemon.start import take
+from worker.state import LeaderLock
+
+FIRST_MOMENT = """
+import signal, sys, threading
+start = threading.Thread.start
+def signalled(thread):
+    start(thread)
+    if thread.name == "signals":
+        signal.raise_signal(signal.SIGTERM)
+threading.Thread.start = signalled
+from worker.cli import main
+main()
+"""
+
+
+class LookedAt(threading.Event):
+    """An event that is set by another thread as soon as somebody has found that it is not."""
+
+    def is_set(self) -> bool:
+        """Look, and be set."""
+        found = super().is_set()
+        self.set()
+        return found
+
+
+def test_a_reload_that_is_asked_for_during_the_look_is_not_lost() -> None:
+    """It is found by the next look."""
+    signals = Signals()
+    signals._reload = LookedAt()
+    assert not signals.reload_asked()
+    assert signals.reload_asked()
+
+
+class Slow(LeaderLock):
+    """A lock whose server takes long: SIGTERM comes meanwhile, and no other thread has a turn before it is taken."""
+
+    signals: Signals
+
+    def take(self) -> bool:
+        """Take it."""
+        self.signals._receive(signal.SIGTERM, None)
+        return True
+
+
+def test_a_stop_while_the_lock_is_taken_ends_the_start(tmp_path: Path) -> None:
+    """The start does not go on until another thread has set the event."""
+    lock = Slow(tmp_path)
+    lock.signals = Signals()
+    with pytest.raises(Stopped):
+        take(lock, lock.signals, wait=False)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("command", "status"), [("run", 0), ("once", 1)])
+def test_a_stop_at_the_first_moment_is_no_error(live: Harness, command: str, status: int) -> None:
+    """The daemon ends as at any other moment, and `once` says that it was stopped."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_MOMENT, command, "--config", str(live.path)],
+        env=clean_environment(),
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)

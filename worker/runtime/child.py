@@ -87,31 +87,36 @@ class Child:
         self._arrived: deque[dict[str, Any]] = deque()
         self._errors = bytearray()
         self._wake = wake
-        self._listener = threading.Thread(target=self._listen, daemon=True, name=f"child-{self.pid}-out")
-        self._listener.start()
-        threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self.pid}-err").start()
-        # A thread, because a child that is still starting accepts no more than a pipe holds.
+        # Each stream belongs to a thread, which closes it: closing waits for a read or a write in another thread. An order needs one,
+        # because a child that is still starting accepts no more than a pipe holds.
+        self._listeners = (
+            threading.Thread(target=self._listen, daemon=True, name=f"child-{self.pid}-out"),
+            threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self.pid}-err"),
+        )
+        for listener in self._listeners:
+            listener.start()
         threading.Thread(target=self._send, args=(order,), daemon=True, name=f"child-{self.pid}-in").start()
 
     def _send(self, order: Mapping[str, object]) -> None:
         """Send the order and close stdin; :meth:`ended` notices a dead child."""
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError), self._stdin:
             self._stdin.write(json.dumps(order).encode())
-            self._stdin.close()
 
     def _listen(self) -> None:
-        for line in _lines(self._stdout, LINE_LIMIT_BYTES):
-            with contextlib.suppress(ValueError):
-                message = json.loads(line)
-                if isinstance(message, dict):
-                    self._arrived.append(message)
-            self._wake()
+        with self._stdout:
+            while line := self._stdout.readline(LINE_LIMIT_BYTES):
+                with contextlib.suppress(ValueError):
+                    message = json.loads(line)
+                    if isinstance(message, dict):
+                        self._arrived.append(message)
+                self._wake()
         self._wake()
 
     def _listen_errors(self) -> None:
-        for line in _lines(self._stderr, STDERR_KEPT_BYTES):
-            self._errors += line
-            del self._errors[:-STDERR_KEPT_BYTES]
+        with self._stderr:
+            while line := self._stderr.readline(STDERR_KEPT_BYTES):
+                self._errors += line
+                del self._errors[:-STDERR_KEPT_BYTES]
 
     def messages(self) -> Iterator[dict[str, Any]]:
         """Yield the messages that have arrived."""
@@ -132,13 +137,14 @@ class Child:
             return True
 
     def ended(self) -> int | None:
-        """Return the exit status, negative for a signal, once the process has ended and all its messages have arrived; None before."""
+        """Return the exit status, negative for a signal, once the process has ended and all that it said has arrived; None before."""
         if not self.exited():
             return None
-        self._listener.join(timeout=0.2)
-        if self._listener.is_alive():  # a grandchild holds the pipe
-            self.kill()
-            return None
+        for listener in self._listeners:
+            listener.join(timeout=0.2)
+            if listener.is_alive():  # a grandchild holds the pipe
+                self.kill()
+                return None
         return self.end()
 
     def kill(self) -> None:
@@ -166,14 +172,4 @@ class Child:
     def close(self) -> None:
         """Kill everything that is left of it, and remove its folder."""
         self.end()
-        for stream in (self._stdin, self._stdout, self._stderr):
-            with contextlib.suppress(OSError):
-                stream.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _lines(stream: IO[bytes], limit: int) -> Iterator[bytes]:
-    """Yield what arrives, in lines of at most a number of bytes, until the end, or until :meth:`Child.close`."""
-    with contextlib.suppress(ValueError):  # closed before this thread came to read it
-        while line := stream.readline(limit):
-            yield line

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -19,6 +21,7 @@ from worker.state import Outcome, Store, Transaction
 
 pytestmark = pytest.mark.processes
 
+LEAVES = """setsid sleep 1000 & echo "{\\"pid\\": $!}\""""
 STAYS = """sleep 1000 </dev/null >/dev/null 2>&1 & echo "{\\"pid\\": $!}\""""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -54,6 +57,42 @@ def test_what_a_child_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Path
         until(lambda: not is_alive(member))
     assert child.end() == 0
     assert not (tmp_path / "child").exists()
+
+
+def test_a_process_that_left_the_group_does_not_delay_the_end(tmp_path: Path) -> None:
+    """It is not killed, and keeps the pipes open, from which threads still read."""
+    child = started(tmp_path, "sh", "-c", LEAVES)
+    member = spoken(child)
+    until(lambda: os.getpgid(member) == member)
+    closing_thread = threading.Thread(target=child.close, daemon=True)
+    closing_thread.start()
+    try:
+        closing_thread.join(LIMIT_S)
+        assert not closing_thread.is_alive()
+    finally:
+        os.kill(member, signal.SIGKILL)
+
+
+class LateReader(Child):
+    """A child whose stderr is read late, once a thread may do so."""
+
+    may_read: threading.Event
+
+    def _listen_errors(self) -> None:
+        assert self.may_read.wait(LIMIT_S)
+        super()._listen_errors()
+
+
+def test_a_death_is_reported_with_its_reason(tmp_path: Path) -> None:
+    """The child has not ended before all of its stderr was read, which the log needs."""
+    LateReader.may_read = threading.Event()
+    command = ("sh", "-c", "echo reason >&2; exit 3")
+    with closing(LateReader(command, {}, folder=tmp_path / "child", wake=lambda: None)) as child:
+        until(child.exited)
+        assert child.ended() is None
+        child.may_read.set()
+        until(lambda: child.ended() == 3)
+        assert child.errors() == "reason"
 
 
 class Growth(ChildAct[dict[str, str]]):

@@ -18,7 +18,7 @@ from worker.daemon.worker import Worker
 from worker.runtime import storage
 
 SILENT_FOR = timedelta(seconds=60)  # without a step, after which the daemon counts as hanging
-CLOSES_WITHIN_S = 1  # its thread has nothing left to do by then
+CLOSES_WITHIN_S = 1  # unless its thread hangs, which must not keep the process from ending
 READ_WITHIN_S = 2.0
 
 
@@ -103,6 +103,6 @@ class HealthServer(HTTPServer):
 
     def close(self) -> None:
         """Stop serving."""
-        self.shutdown()
-        self.server_close()
+        threading.Thread(target=self.shutdown, daemon=True).start()  # it waits for the request under way
         self._thread.join(timeout=CLOSES_WITHIN_S)
+        self.server_close()

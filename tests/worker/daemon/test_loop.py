@@ -145,6 +145,34 @@ def test_an_idle_connection_is_given_up(worker: StepWorker, monkeypatch: pytest.
         assert requests.get(f"http://127.0.0.1:{port}/", timeout=LIMIT_S).status_code == 404
 
 
+class Stuck(Health):
+    """A look at the health that hangs, as on a disk that does not respond."""
+
+    def __init__(self) -> None:
+        self.asked, self.goes_on = threading.Event(), threading.Event()
+
+    def report(self) -> dict[str, object]:
+        """Hang."""
+        self.asked.set()
+        self.goes_on.wait(LIMIT_S)
+        return {"healthy": False}
+
+
+def test_a_request_that_hangs_does_not_keep_the_worker_from_ending() -> None:
+    """The server is closed while it is being answered."""
+    health = Stuck()
+    server = HealthServer("127.0.0.1:0", health)
+    with socket.create_connection(("127.0.0.1", server.server_port)) as client:
+        client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert health.asked.wait(LIMIT_S)
+        closing_thread = threading.Thread(target=server.close, daemon=True)
+        closing_thread.start()
+        closing_thread.join(LIMIT_S)
+        ended = not closing_thread.is_alive()
+        health.goes_on.set()
+    assert ended
+
+
 def test_a_worker_with_a_refused_token_is_not_healthy(harness: Harness, worker: StepWorker) -> None:
     """With a token that EvalAI accepts, it recovers without a restart."""
 

@@ -35,6 +35,7 @@ KEPT_ENVIRONMENT = (
 """The environment variables that a child may see; none holds a token or a secret."""
 STDERR_KEPT_BYTES = 8192
 LINE_LIMIT_BYTES = 64 * 1024 * 1024  # of one message; a scorecard of 100 tasks x 1,000 folds takes 2 MB
+ARRIVES_WITHIN_S = 0.2  # what a dead process had said, unless another one holds the pipe
 ENDS_WITHIN_S = 4  # for a killed process, unless the kernel itself hangs
 
 
@@ -141,7 +142,7 @@ class Child:
         if not self.exited():
             return None
         for listener in self._listeners:
-            listener.join(timeout=0.2)
+            listener.join(timeout=ARRIVES_WITHIN_S)
             if listener.is_alive():  # a grandchild holds the pipe
                 self.kill()
                 return None
@@ -159,6 +160,12 @@ class Child:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(timeout=ENDS_WITHIN_S)
         return None
+
+    def hear_out(self) -> None:
+        """Kill it, and wait until all that it had said has arrived, unless a process that left the group keeps the pipes open."""
+        self.end()
+        for listener in self._listeners:
+            listener.join(timeout=ARRIVES_WITHIN_S)
 
     def memory_bytes(self) -> int:
         """Measure the resident memory of the process and its descendants."""

@@ -131,6 +131,18 @@ class _ChildPerformance:
         return self.result is not None or self.error is not None
 
 
+def _reason_to_kill(performance: _ChildPerformance, child: Child, *, due: bool) -> NeucoError | None:
+    """Return why a child must end; None if it may go on."""
+    limits = performance.act.limits
+    if not due:
+        return Cancelled("No longer needed.")
+    if performance.spent_s > limits.deadline_s:
+        return OverLimit(Outcome.DEADLINE)
+    if limits.memory_bytes is not None and child.memory_bytes() > limits.memory_bytes:
+        return OverLimit(Outcome.MEMORY)
+    return None
+
+
 class ChildRunner:
     """Performs child acts, any number at a time.
 
@@ -228,14 +240,11 @@ class ChildRunner:
         performance.looked_at = now
         if status is not None:
             performance.error = self._death(act, child, status)
-        elif not due:
-            performance.error = Cancelled("No longer needed.")
-        elif performance.spent_s > act.limits.deadline_s:
-            performance.error = OverLimit(Outcome.DEADLINE)
-        elif (most := act.limits.memory_bytes) is not None and child.memory_bytes() > most:
-            performance.error = OverLimit(Outcome.MEMORY)
-        if performance.error is not None:
-            child.kill()
+        elif (reason := _reason_to_kill(performance, child, due=due)) is not None:
+            child.hear_out()
+            self._listen(performance, child)  # the stage that it had reached decides who is to blame
+            if not performance.over:
+                performance.error = reason
         return moved or performance.over
 
     def _listen(self, performance: _ChildPerformance, child: Child) -> bool:

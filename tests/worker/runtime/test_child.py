@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from scoring.errors import NeucoError
 from tests.waiting import LIMIT_S, until
+from worker.runtime import child_acts
 from worker.runtime.child import Child
 from worker.runtime.child_acts import ChildAct, ChildRunner, Limits, OverLimit
 from worker.state import Outcome, Store, Transaction
@@ -169,3 +172,40 @@ def test_a_child_that_outgrows_its_memory_limit_is_killed_alone(tmp_path: Path) 
         assert is_alive(small.helper)
         assert children.acts == [small]
         children.stop(START)
+
+
+class HeardLate(Child):
+    """A child to whose messages nobody listens until it is killed."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._killed = threading.Event()
+        super().__init__(*arguments, **options)
+
+    def _listen(self) -> None:
+        assert self._killed.wait(LIMIT_S)
+        super()._listen()
+
+    def has_spoken(self) -> bool:
+        """Return whether it has sent something."""
+        return bool(select.select([self._stdout], [], [], 0)[0])
+
+    def kill(self) -> None:
+        """Kill it."""
+        super().kill()
+        self._killed.set()
+
+
+def test_what_a_child_said_before_it_was_killed_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stage that it had reached decides who is to blame for an exceeded limit, however late a thread reads it."""
+    monkeypatch.setattr(child_acts, "Child", HeardLate)
+    large = Growth(tmp_path / "large", 400_000_000)
+    with closing(Store(f"sqlite:///{tmp_path}/worker.db")) as store:
+        children = ChildRunner(store, wake=lambda: None)
+        assert children.start(large, START)
+        (performance,) = children._performances
+        assert isinstance(performance.child, HeardLate)
+        until(performance.child.has_spoken)
+        until(lambda: children.look(START) is not None and bool(large.failed))
+        assert large.helper > 0

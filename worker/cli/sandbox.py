@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
-import threading
 from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -71,13 +70,11 @@ def sandbox(
         throttle_per_minute=throttle if run is None else WORKERS_CALLS,
         visibility_timeout_s=visibility,
     )
-    stop = threading.Event()
-
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        stop.set()
-
+    signals: SimpleQueue[int] = (
+        SimpleQueue()
+    )  # an event cannot be set while the interrupted thread waits for it
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+        signal.signal(number, lambda number, _: signals.put(number))
     with Sandbox(settings) as server:
         for name in team or DEFAULT_TEAMS:
             server.add_team(name)
@@ -90,9 +87,9 @@ def sandbox(
 
         if config is None or run is None:
             typer.echo(said)
-            stop.wait()
+            signals.get()
         else:
-            play(load(config), server, run, stop=stop, tell=started)
+            play(load(config), server, run, stop=lambda: not signals.empty(), tell=started)
 
 
 def _settings(config: Path | None, **chosen: Any) -> SandboxSettings:

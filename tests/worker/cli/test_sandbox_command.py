@@ -12,12 +12,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import ROOT, Harness, clean_environment, embeddings
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.organizer.rehearsal import RehearsalFolder
 
 pytestmark = pytest.mark.processes
+
+SIGNALLED = """
+import queue, signal, sys, threading
+
+class Queue(queue.SimpleQueue):
+    def get(self, *arguments):
+        signal.raise_signal(signal.SIGTERM)
+        return super().get(*arguments)
+
+def signalled(condition, timeout=None):
+    if sys._getframe(2).f_code.co_name == "sandbox":
+        signal.raise_signal(signal.SIGTERM)
+    return wait(condition, timeout)
+
+wait, threading.Condition.wait, queue.SimpleQueue = threading.Condition.wait, signalled, Queue
+from worker.cli import main
+main()
+"""
+"""A program to which SIGTERM comes when the sandbox begins to wait, for an event, whose lock it then holds, or for a queue."""
 
 
 @contextmanager
@@ -66,6 +86,13 @@ def test_a_whole_local_challenge_runs_in_one_command(
     assert guarded(["sandbox", "--config", str(harness.path), "--port", "0", "--run", str(local)]) == 2
     said = capsys.readouterr()
     assert ("is not an empty folder" in said.err, said.out) == (True, "")
+
+
+def test_a_signal_ends_it_even_as_it_begins_to_wait() -> None:
+    """The handler waits for nothing that the interrupted thread holds."""
+    command = [sys.executable, "-c", SIGNALLED, "sandbox", "--port", "0"]
+    ended = subprocess.run(command, env=clean_environment(), cwd=ROOT, check=False, timeout=LIMIT_S)
+    assert ended.returncode == 0
 
 
 def typed(line: str, folder: Path) -> str:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
@@ -107,10 +106,10 @@ def play(
     evalai: Sandbox,
     keep: Path,
     *,
-    stop: Event,
+    stop: Callable[[], bool],
     tell: Callable[[str], object],
 ) -> None:
-    """Run the worker on a copy of a challenge in a folder of its own, whose EvalAI is a sandbox that listens, until `stop` is set.
+    """Run the worker on a copy of a challenge in a folder of its own, whose EvalAI is a sandbox that listens, until `stop` returns true.
 
     The copy has its own tasks, ids and secret, so that these can be changed there. `tell` is called once, when all was checked.
 
@@ -126,13 +125,14 @@ def play(
             f"The worker runs. Its board is in the git repository {folder.repository}, its log in {folder.log}."
         )
         with folder.worker("run") as process:
-            while not stop.wait(LOOK_EVERY_S):
-                if process.poll() is not None:
-                    raise InfrastructureError(
-                        " ".join([f"The worker exited with status {process.returncode}.", *folder.reasons()]),
-                        hint="Correct what this names, and run the command with a new folder.",
-                        code="rehearse.worker",
-                    )
+            while process.poll() is None and not stop():
+                time.sleep(LOOK_EVERY_S)
+        if not stop():
+            raise InfrastructureError(
+                " ".join([f"The worker exited with status {process.returncode}.", *folder.reasons()]),
+                hint="Correct what this names, and run the command with a new folder.",
+                code="rehearse.worker",
+            )
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def test_a_failed_reveal_leaves_nothing(harness: Harness, worker: StepWorker) ->
     worker.drive()
     (harness.folder / "challenge.secret").write_text("6b" * 32)
     with open_session(harness.path) as session, pytest.raises(OrganizerError) as error:
-        reveal(session, ["dev", "eval"], labels=True)
+        reveal(session, ["dev", "eval"], labels=True, open_too=True)
     assert error.value.code == "secret.changed"
     with worker.store.read() as tx:
         assert (tx.batches(), tx.reveals()) == ([], {})

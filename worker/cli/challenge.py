@@ -157,9 +157,9 @@ def follow(pk: Pk, *, config: ConfigOption, reason: ReasonOption = "", yes: YesO
     from worker.organizer import decisions
 
     with open_session(config) as session:
-        row, found = decisions.changed(session, pk)
-        taken = {name: values for name, values in found.items() if name in changes.FOLLOWED}
-        left = {name: values for name, values in found.items() if name not in changes.FOLLOWED}
+        row = decisions.submission(session, pk)
+        taken = changes.followed(row)
+        left = {name: values for name, values in changes.differences(row).items() if name not in taken}
         if left:
             print(
                 f"Not taken over: {printable(changes.described(row, left))}. If the team did not send the submission, disqualify it;"
@@ -172,7 +172,7 @@ def follow(pk: Pk, *, config: ConfigOption, reason: ReasonOption = "", yes: YesO
         if not taken.keys().isdisjoint(("cancelled", "deleted")):
             first += " It no longer counts."
         reason = confirm(first, reason=reason, yes=yes)
-        decisions.follow(session, pk, reason)
+        decisions.follow(session, pk, taken, reason)
         print(f"This holds for submission {pk} from now on.{_closed(session, row.phase)}")
 
 

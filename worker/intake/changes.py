@@ -120,6 +120,11 @@ def differences(row: SubmissionRow) -> dict[str, tuple[Any, Any]]:
     }
 
 
+def followed(row: SubmissionRow) -> dict[str, tuple[Any, Any]]:
+    """Return the differences that `challenge follow` takes over."""
+    return {name: values for name, values in differences(row).items() if name in FOLLOWED}
+
+
 def tell(tx: Transaction, pk: int, *, now: datetime) -> None:
     """Raise an alert about a submission that EvalAI shows otherwise than at first sight; resolve it once nothing differs."""
     row, key = tx.get(pk), f"changed:{pk}"

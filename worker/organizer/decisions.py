@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -61,28 +61,20 @@ def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = 
         return all(_is_complete(tx, row) for row in rows)
 
 
-def changed(session: OrganizerSession, pk: int) -> tuple[SubmissionRow, dict[str, tuple[Any, Any]]]:
-    """Return a submission, and what EvalAI shows of it otherwise than it was recorded: the recorded value, and EvalAI's.
+def follow(session: OrganizerSession, pk: int, taken: Mapping[str, tuple[Any, Any]], reason: str) -> None:
+    """Take over what EvalAI shows of a submission: a withdrawal, whether it is public, its method and its links.
 
     Raises:
-        OrganizerError: If it is unknown.
-    """
-    row = submission(session, pk)
-    return row, changes.differences(row)
-
-
-def follow(session: OrganizerSession, pk: int, reason: str) -> None:
-    """Take over what EvalAI shows of a submission now: a withdrawal, whether it is public, its method and its links.
-
-    Raises:
-        OrganizerError: If it is unknown.
+        OrganizerError: If it is unknown, or EvalAI no longer shows what is to be taken over.
     """
     with session.store.write() as tx:
-        found = {
-            name: now
-            for name, (_, now) in changes.differences(_submission(tx, pk)).items()
-            if name in changes.FOLLOWED
-        }
+        if changes.followed(_submission(tx, pk)) != taken:
+            raise OrganizerError(
+                f"What EvalAI shows of submission {pk} has changed meanwhile. Nothing was done.",
+                hint="Run the command again, and read what it would take over now.",
+                code="submission.changed_meanwhile",
+            )
+        found = {name: now for name, (_, now) in taken.items()}
         withdrawn = [found.pop(name) for name in ("cancelled", "deleted") if name in found]
         rows = _with_reruns(tx, pk)
         with decided(session, tx, reason):

@@ -9,6 +9,7 @@ from worker.challenge.signing import signer
 from worker.fairness.register import register, withholds
 from worker.organizer.session import OrganizerSession
 from worker.publishing.reveals import open_news
+from worker.state import Transaction
 
 
 def choose(
@@ -33,20 +34,29 @@ def choose(
         session.check_phase(name)
     names = list(named or session.configuration.phases)
     with session.store.read() as tx:
-        withheld = {name for name in names if withholds(tx, name)}
-        closed = {name for name in names if (row := tx.phase_record(name)) and row.closed_at}
-    left_out = [name for name in names if name in withheld or not (open_too or name in closed)]
-    if left_out and (named or left_out == names):
-        raise OrganizerError(
-            f"Still open: {', '.join(left_out)}. After the reveal, teams could train on the tasks and submit again.",
-            hint=f"Close a phase before you reveal it: neuco-worker board close --phase {left_out[0]}."
-            + ("" if left_out[0] in withheld else " To reveal it anyway, add --open."),
-            code="reveal.open",
-        )
+        left_out = _still_open(tx, names, open_too=open_too)
+        if left_out and (named or left_out == names):
+            raise _refusal(tx, left_out)
     return [name for name in names if name not in left_out], left_out
 
 
-def reveal(session: OrganizerSession, phases: Collection[str], *, labels: bool) -> list[str]:
+def _still_open(tx: Transaction, names: Collection[str], *, open_too: bool) -> list[str]:
+    closed = {name for name in names if (row := tx.phase_record(name)) and row.closed_at}
+    return [name for name in names if withholds(tx, name) or not (open_too or name in closed)]
+
+
+def _refusal(tx: Transaction, left_out: Sequence[str]) -> OrganizerError:
+    return OrganizerError(
+        f"Still open: {', '.join(left_out)}. After the reveal, teams could train on the tasks and submit again.",
+        hint=f"Close a phase before you reveal it: neuco-worker board close --phase {left_out[0]}."
+        + ("" if withholds(tx, left_out[0]) else " To reveal it anyway, add --open."),
+        code="reveal.open",
+    )
+
+
+def reveal(
+    session: OrganizerSession, phases: Collection[str], *, labels: bool, open_too: bool = False
+) -> list[str]:
     """Reveal phases; no commitment, board or rescore can come between their documents.
 
     Phases that were revealed before are opened again if something was added to them. So is every entry of the log, once nothing is hidden
@@ -56,15 +66,18 @@ def reveal(session: OrganizerSession, phases: Collection[str], *, labels: bool) 
         session: The challenge.
         phases: Phase codenames.
         labels: Whether the label rows are published, or only their hashes.
+        open_too: As for :func:`choose`; the phases may have been opened again since.
 
     Returns:
         The phases with something revealed that was not revealed before.
 
     Raises:
-        OrganizerError: If a phase is not recorded, or the secret is not the one of its record.
+        OrganizerError: If a phase is open or not recorded, or the secret is not the one of its record.
     """
     configuration = session.configuration
     with session.store.write() as tx:
+        if left_out := _still_open(tx, phases, open_too=open_too):
+            raise _refusal(tx, left_out)
         now = tx.attestation_time(register(tx, session.clock()))
         wanted = dict.fromkeys(phases, labels)
         fresh = open_news(tx, configuration, signer(tx, configuration), now=now, reveal=wanted)

@@ -74,7 +74,7 @@ def test_a_scored_phase_needs_no_files(harness: Harness, worker: StepWorker) -> 
         with zipfile.ZipFile(archive) as saved:
             names = saved.namelist()
         assert {name.split("/")[1] for name in names if name.startswith("tasks/")} == {"eval"}
-        assert reveal(session, ["dev"], labels=True) == ["dev"]
+        assert reveal(session, ["dev"], labels=True, open_too=True) == ["dev"]
     worker.drive()
     shown = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/dev/").split()
     assert "reveal/dev/labels/alpha__regr.csv" in shown

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from scoring.errors import OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
+from worker.intake import changes
 from worker.organizer import decisions
+from worker.organizer.board_by_hand import close, reopen
+from worker.organizer.reveal import choose, reveal
 from worker.organizer.session import open_session
 from worker.sandbox import Fault, FaultPlan
 from worker.verify import Status, receipt_verdicts
@@ -145,6 +149,27 @@ def test_of_two_equal_decisions_at_once_one_is_made(harness: Harness, worker: St
             event.fields["reason"] for event in tx.events() if event.fields.get("reason") in ("one", "two")
         ]
     assert made == ["one"] * 4
+
+
+def test_what_changes_before_the_yes_is_not_done(harness: Harness, worker: StepWorker) -> None:
+    """Somebody writes at EvalAI what the person has not read, or reopens a phase whose reveal takes long."""
+    pk = harness.submit("A", embeddings(1), method_name="first")
+    worker.drive()
+    harness.evalai.edit(pk, method_name="second")
+    worker.drive()
+    read = changes.followed(worker.row(pk))
+    harness.evalai.edit(pk, ignore_submission=True)
+    worker.drive()
+    with open_session(harness.path) as session:
+        with pytest.raises(OrganizerError, match="has changed meanwhile"):
+            decisions.follow(session, pk, read, "the method was corrected")
+        close(session, "dev")
+        assert choose(session, None, open_too=False) == (["dev"], ["eval"])
+        reopen(session, "dev")
+        with pytest.raises(OrganizerError, match="Still open: dev"):
+            reveal(session, ["dev"], labels=True)
+    worker.drive()
+    assert harness.teams() == ["A"]
 
 
 def test_a_clock_that_was_set_back_makes_no_time_negative(

@@ -24,7 +24,7 @@ from worker.cli.sandbox import sandbox
 from worker.cli.score import score
 from worker.cli.status import status, submissions
 from worker.cli.task import task
-from worker.participant.commands import end_in_order, report, template, validate
+from worker.participant.commands import end, end_in_order, report, template, validate
 from worker.participant.commands import run as run_command
 
 OF_UNITS = ("run", "once", "compile")
@@ -112,7 +112,7 @@ def main() -> None:
         end_in_order()
     status = guarded(sys.argv[1:])
     gc.freeze()  # a process that ends need not look for garbage: a sixth of a short command
-    sys.exit(status)
+    end(status)
 
 
 def guarded(arguments: list[str]) -> int:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 
 import typer
 from typer.exceptions import TyperException
@@ -270,14 +270,24 @@ def main() -> None:
     """Run a command; the process's exit status is 0 (done), 1 (refused or failed), 2 (wrong usage) or 130 (Ctrl-C)."""
     end_in_order()
     try:
-        sys.exit(run(app, sys.argv[1:]))
+        status = run(app, sys.argv[1:])
     except NeucoError as error:
-        sys.exit(report("neuco-check", error))
+        status = report("neuco-check", error)
+    end(status)
 
 
 def end_in_order() -> None:
     """On SIGTERM, leave all contexts first, so that no temporary folder and no child process stays."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
+def end(status: int) -> NoReturn:
+    """End the process with an exit status, whatever of its messages cannot be written."""
+    try:
+        sys.stderr.flush()
+    except OSError:  # Python would try again, and end with a status of its own
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    sys.exit(status)
 
 
 def run(program: Callable[..., Any], arguments: list[str]) -> int:

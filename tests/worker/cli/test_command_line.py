@@ -150,7 +150,13 @@ def test_standard_streams_that_are_closed(
     (tmp_path / "table.csv").write_text(SMALL, encoding="utf-8")
     for file, header in (("a__regr.csv", "id,label"), ("e.csv", "id,0")):
         (tmp_path / file).write_text(f"{header}\n" + "".join(f"s{n},{n % 7}\n" for n in range(40)))
-    shell = ["sh", "-c", f'exec "$0" -m worker.cli "$@" {closed}', sys.executable, *words]
+    shell = [
+        "sh",
+        "-c",
+        f'unset PYTHONUNBUFFERED; exec "$0" -m worker.cli "$@" {closed}',
+        sys.executable,
+        *words,
+    ]
     command = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert command.returncode == status, command
     assert command.stdout.startswith(out) if out else command.stdout == ""

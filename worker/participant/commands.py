@@ -337,12 +337,18 @@ def _open_closed_streams() -> None:
 
 def _refused(error: OSError) -> NeucoError:
     """Return what the system refused, with the path if it is known, and the system's reason."""
+    if error.errno in UNWRITABLE:
+        return NoVerdict(
+            f"{error.filename} cannot be written: {error.strerror}.", hint=FREE, code="file.unwritable"
+        )
+    if "No usable temporary directory" in str(error):  # Python's own words, followed by a list of folders
+        return NoVerdict(
+            f"{error.strerror}.",
+            hint="Free space there, or let TMPDIR name a folder that can be written to, and run the command again.",
+            code="file.unwritable",
+        )
     # only the current folder can be missing without a name: it was deleted
     place = error.filename or ("The current folder" if error.errno == errno.ENOENT else "A file")
-    if error.errno in UNWRITABLE:
-        return InfrastructureError(
-            f"{place} cannot be written: {error.strerror}.", hint=FREE, code="file.unwritable"
-        )
     return OrganizerError(
         f"{place} cannot be used: {error.strerror}.",
         hint="Check the path and its permissions, or name another place, and run the command again.",

@@ -40,7 +40,8 @@ COMMANDS = [
 def words(command: str, place: Path, challenge: Path) -> list[str]:
     """The words of a command."""
     labels = next(challenge.parent.glob("tasks/dev/*__regr.csv"))
-    return command.format(place=place, labels=labels, config=challenge).split()
+    public = ROOT / "config" / "researcher"
+    return command.format(place=place, labels=labels, config=challenge, public=public).split()
 
 
 @pytest.mark.processes
@@ -86,6 +87,29 @@ def test_a_disk_that_fills_during_a_rehearsal_leaves_nothing_unsaid(
     assert done.returncode in {1, 2}
     assert "bug" not in said
     assert list(tmp_path.iterdir()) == [] or str(tmp_path / "new" / "c") in said
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("command", "room", "said"),
+    [
+        (
+            "import {public}/new_submission --normalizer {public}/normalizer.json --output {place}",
+            100,
+            "File too large.",
+        ),
+        ("verify {place}", 0, "No usable temporary directory found in ['"),
+    ],
+)
+def test_a_full_disk_is_no_verdict(
+    tmp_path: Path, challenge: Path, command: str, room: int, said: str
+) -> None:
+    """The status is not that of a submission that is not valid, or of a challenge that is contradicted."""
+    done = limited(command, tmp_path / "new", challenge, room)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Free space" in done.stderr
+    assert "current folder" not in done.stderr
 
 
 def limited(command: str, place: Path, challenge: Path, room: int) -> subprocess.CompletedProcess[str]:

@@ -90,7 +90,7 @@ class Worker:
         random: Random,
         wake: Callable[[], None] = lambda: None,
         checkpoint: Callable[[str], None] = lambda _: None,
-        fresh_client: Callable[[Configuration], Client] | None = None,
+        fresh_client: Callable[[Configuration], Client],
     ) -> None:
         self.files = FileStore(configuration.state_dir)
         with store.lead(now) as tx:  # first: from here on, every write checks that this worker still leads

@@ -19,7 +19,7 @@ import requests
 from requests.auth import AuthBase
 
 from scoring.documents import is_loopback
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import Cancelled, NeucoError, OrganizerError
 from worker.evalai.errors import Unreachable, failure, parse
 from worker.runtime.http import HttpSession
 
@@ -51,6 +51,7 @@ class Transport:
         self._session = session or HttpSession()
         self._timeout_s = timeout_s
         self._clock = clock
+        self._given_up = False
         self.calls = 0
         self.ahead: timedelta | None = None
 
@@ -60,6 +61,10 @@ class Transport:
     def close(self) -> None:
         """Close the connections."""
         self._session.close()
+
+    def give_up(self) -> None:
+        """Send no further request, for which a thread may still have this client."""
+        self._given_up = True
 
     def call(self, method: str, path: str, what: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send one request and return the JSON of its answer.
@@ -71,8 +76,11 @@ class Transport:
             body: JSON to send.
 
         Raises:
+            Cancelled: After :meth:`give_up`.
             NeucoError: One of :mod:`worker.evalai.errors`.
         """
+        if self._given_up:
+            raise Cancelled(f"The request to {what} was given up.")
         self.calls += 1
         answer, error = self._send(method, path, what, body)
         # Raised here, outside any handler, because the library's exceptions contain the request, which contains the token.

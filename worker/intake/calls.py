@@ -52,6 +52,10 @@ class Call(Act[Client, Result]):
         """Note when it began."""
         self.began_at = now
 
+    def give_up(self, resource: Client) -> None:
+        """Let its thread send nothing later, when EvalAI may have been told something newer."""
+        resource.give_up()
+
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer of an error that is theirs; the runner repeats the call, and ends the alert once it succeeds."""
         if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
@@ -79,7 +83,7 @@ class CallRunner:
         client: Client,
         budget: Budget,
         *,
-        fresh_client: Callable[[Configuration], Client] | None = None,
+        fresh_client: Callable[[Configuration], Client],
     ) -> None:
         self._context = context
         self._session = session
@@ -131,7 +135,7 @@ class CallRunner:
         if not self._budget.allows(now, answer=call.answer, keep=keep) or not self.due(ALL, now):
             return False
         if self._reloaded or self._hung or self.tries(ALL):
-            self._reloaded = self._hung = False
+            self._reloaded = False
             self._renew_client()
         self._calls_before, self._client.ahead = self._client.calls, None
         begun = self._runner.start(call, self._client, now)
@@ -199,12 +203,10 @@ class CallRunner:
 
     def _renew_client(self) -> None:
         """Use the currently configured token; if it cannot be read, keep the old one."""
-        if self._fresh_client is None:
-            return
         with contextlib.suppress(NeucoError):
             fresh = self._fresh_client(self._context.configuration)
             self._client.close()
-            self._client = fresh
+            self._client, self._hung = fresh, False
 
     def _compare_clocks(self, now: datetime) -> None:
         """Compare our clock with EvalAI's, and tell the organizer if they differ by minutes."""

@@ -89,7 +89,7 @@ class Intake:
         client: Client,
         budget: Budget,
         *,
-        fresh_client: Callable[[Configuration], Client] | None = None,
+        fresh_client: Callable[[Configuration], Client],
     ) -> None:
         self._context = context
         self._budget = budget

@@ -16,6 +16,7 @@ import pytest
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from tests.waiting import LIMIT_S
+from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.runtime import Act, Runner
 from worker.runtime.acts import LOOK_S
@@ -278,6 +279,27 @@ def test_a_call_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> 
         pass_seconds(worker, 80, calls_hang=True)  # the call that is under way still hangs
         worker.finish(pk)
     assert worker.alerts() == set()
+
+
+@pytest.mark.processes
+def test_a_call_that_was_given_up_sends_nothing_later(harness: Harness) -> None:
+    """Its thread goes on when another call has sent the answer, and after that a newer one, which stands."""
+    gate = Gate("before call post")
+    with harness.worker(checkpoint=gate) as worker:
+        worker.drive()
+        gate.close()
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(gate.reached)
+        (late,) = [thread for thread in threading.enumerate() if thread.name == "runner-evalai"]
+        pass_seconds(worker, 80, calls_hang=True)
+        worker.finish(pk)
+        harness.add_task("another__regr", seed=5)
+        assert harness.rescore() == 1
+        worker.drive()
+        newest = harness.stdout(pk)
+        gate.open()
+        late.join(LIMIT_S)
+        assert (harness.stdout(pk), len(harness.posts(pk))) == (newest, 2)
 
 
 @pytest.mark.processes

@@ -11,6 +11,7 @@ killed. A signal therefore never reaches an unrelated process.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -57,7 +58,7 @@ class Child:
         pid: Its process id, which is also the number of its process group.
 
     Raises:
-        OSError: If its folder cannot be made, or the machine cannot start another process.
+        OSError: If its folder cannot be made, or the machine cannot start another process or thread.
     """
 
     def __init__(
@@ -90,13 +91,23 @@ class Child:
         self._wake = wake
         # Each stream belongs to a thread, which closes it: closing waits for a read or a write in another thread. An order needs one,
         # because a child that is still starting accepts no more than a pipe holds.
-        self._listeners = (
-            threading.Thread(target=self._listen, daemon=True, name=f"child-{self.pid}-out"),
-            threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self.pid}-err"),
+        sender, *self._listeners = (
+            threading.Thread(target=target, args=given, daemon=True, name=f"child-{self.pid}-{name}")
+            for target, given, name in (
+                (self._send, (order,), "in"),
+                (self._listen, (), "out"),
+                (self._listen_errors, (), "err"),
+            )
         )
-        for listener in self._listeners:
-            listener.start()
-        threading.Thread(target=self._send, args=(order,), daemon=True, name=f"child-{self.pid}-in").start()
+        try:
+            for thread in (*self._listeners, sender):
+                thread.start()
+        except RuntimeError as problem:  # the machine allows no more threads
+            self.close()
+            for thread, stream in zip((sender, *self._listeners), streams, strict=True):
+                if thread.ident is None and stream is not None:
+                    stream.close()
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from problem
 
     def _send(self, order: Mapping[str, object]) -> None:
         """Send the order and close stdin; :meth:`ended` notices a dead child."""

@@ -98,6 +98,26 @@ def test_a_death_is_reported_with_its_reason(tmp_path: Path) -> None:
         assert child.errors() == "reason"
 
 
+@pytest.mark.parametrize("which", ["out", "err", "in"])
+def test_a_child_for_which_there_is_no_thread_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    """It could not be spoken with; that it was started is told as if there had been no process."""
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        """Start a thread, unless the machine allows no more."""
+        if thread.name.startswith("child-") and thread.name.endswith(f"-{which}"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(OSError, match="temporarily unavailable"):
+        started(tmp_path, "sleep", "1000")
+    assert not (tmp_path / "child").exists()
+    assert not any(child.cmdline() == ["sleep", "1000"] for child in psutil.Process().children())
+
+
 class Growth(ChildAct[dict[str, str]]):
     """Give a child an order that takes memory.
 

@@ -229,6 +229,8 @@ def close(session: OrganizerSession, phase: str, reason: str = "") -> bool:
     with session.store.write() as tx:
         recorded(tx, phase)
         _keep(tx, cycle)
+        if (row := tx.phase_record(phase)) is not None and row.closed_at is not None:
+            return False  # another command was quicker, and its board is the last one
         kept_back = withholds(tx, phase)
         _check_scored(tx, phase, COUNTED | {State.SCORED})
         with decided(session, tx, reason):

@@ -172,6 +172,21 @@ def test_what_changes_before_the_yes_is_not_done(harness: Harness, worker: StepW
     assert harness.teams() == ["A"]
 
 
+def test_of_two_closes_the_first_one_counts(harness: Harness, worker: StepWorker) -> None:
+    """The second one has asked a person while the phase was open; what came since the first one does not count."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    with open_session(harness.path) as session:
+        close(session, "dev", "the end")
+        harness.submit("B", embeddings(2))
+        worker.drive()
+        close(session, "dev", "the end, too")
+        reveal(session, ["dev"], labels=True)
+    worker.drive()
+    assert harness.teams() == ["A"]
+    assert harness.contradictions() == []
+
+
 def test_a_clock_that_was_set_back_makes_no_time_negative(
     harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
 ) -> None:

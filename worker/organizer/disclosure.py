@@ -24,7 +24,6 @@ from worker.fairness import commitments, disclosure
 from worker.organizer.rescoring import perform
 from worker.organizer.session import OrganizerSession, Tell
 from worker.publishing import files_branch
-from worker.runtime.storage import OF_COMMAND
 from worker.state import SubmissionRow, Transaction
 
 
@@ -130,7 +129,7 @@ def similarities(
 def _embeddings(
     session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str
 ) -> Embeddings | None:
-    place = session.files.temporary(f"{OF_COMMAND}{content[:16]}-read")
+    place = session.files.of_command()
     try:
         kept = _kept(session, setup, stored, content, place)
         if kept.error is not None or not kept.parts:
@@ -145,7 +144,7 @@ def _kept(
     session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str, place: Path
 ) -> KeepContent:
     """Have a child read a stored file, and write its content into a folder if it is still the one that was scored."""
-    folder = session.files.temporary(f"{OF_COMMAND}{content[:16]}")
+    folder = session.files.of_command()
     act = KeepContent(session.configuration, setup, stored, content, place=place, folder=folder)
     perform(session, act)
     return act

@@ -27,7 +27,6 @@ from worker.fairness.register import RegisterReplay, disqualified_teams
 from worker.organizer.decisions import decided
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct, ChildRunner, OverLimit
-from worker.runtime.storage import OF_COMMAND
 from worker.state import COUNTED, Attempt, Outcome, State, SubmissionRow, Transaction
 
 EVERY_S = 0.5  # between two checks of a child's limits
@@ -232,7 +231,7 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> No
         row.files[0],
         row.content_hash,
         row.tasks,
-        folder=session.files.temporary(f"{OF_COMMAND}{row.content_hash[:16]}"),
+        folder=session.files.of_command(),
     )
     perform(session, act)
     if act.error is not None:

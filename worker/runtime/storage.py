@@ -9,6 +9,7 @@ import errno
 import math
 import os
 import re
+import secrets
 import shutil
 import tempfile
 import time
@@ -101,6 +102,10 @@ class FileStore:
     def temporary(self, name: str) -> Path:
         """Return the path of an attempt's temporary folder; the attempt makes and removes it."""
         return self._temporary / name
+
+    def of_command(self) -> Path:
+        """Return the path of a temporary folder that no other command has; its user makes and removes it."""
+        return self._temporary / f"{OF_COMMAND}{secrets.token_hex(8)}"
 
     def clear_temporary(self) -> None:
         """Remove the folders of attempts of dead workers; those of a command are kept while it may still be running."""

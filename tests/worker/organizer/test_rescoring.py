@@ -10,7 +10,9 @@ from scoring.errors import NeucoError
 from tests.waiting import LIMIT_S
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
-from worker.organizer.rescoring import carry_out, expected_s, make_plan
+from worker.evaluation.evaluate_child import EvaluationOrder
+from worker.evaluation.stored import FillRow
+from worker.organizer.rescoring import carry_out, expected_s, fill, make_plan
 from worker.organizer.session import open_session
 from worker.state import State
 
@@ -89,6 +91,30 @@ def test_what_is_answered_while_a_rescore_goes_on_is_rescored_too(
     shown = {row["team"]: row["q_mean"] for row in harness.boards()}
     assert shown == {team: harness.stdout(pk)["q_mean"] for team, pk in (("A", first), ("B", late[0]))}
     assert all(len(harness.posts(pk)) == 2 for pk in (first, late[0]))
+
+
+def test_two_commands_can_fill_the_same_row(
+    harness: Harness, worker: StepWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither removes the files that the other one's child is to read."""
+    harness.submit("A", embeddings(0))
+    worker.drive()
+    harness.add_task("late__regr", seed=2)
+    write_order, begun = FillRow.order, list[FillRow]()
+
+    def meanwhile(act: FillRow) -> EvaluationOrder:
+        order = write_order(act)
+        begun.append(act)
+        if len(begun) == 1:
+            with open_session(harness.path) as other:
+                fill(other, plan.setup, plan.missing[0])
+        return order
+
+    with open_session(harness.path) as session:
+        plan = make_plan(session, session.phase("dev"))
+        monkeypatch.setattr(FillRow, "order", meanwhile)
+        assert carry_out(session, plan) == 1
+    assert len(begun) == 2
 
 
 def test_an_answer_on_its_way_does_not_swallow_the_new_one(harness: Harness) -> None:

@@ -56,16 +56,28 @@ class RescorePlan:
     """What a rescore of one phase would do.
 
     Attributes:
+        before: The phase as it is recorded.
         setup: The phase as its files are now, but with the recorded rules.
-        changed: Whether tasks or protocol differ from those of the scores so far.
-        recorded: Whether the current record already matches the files.
         missing: Rows to complete.
     """
 
+    before: PhaseRecord
     setup: PhaseSetup
-    changed: bool
-    recorded: bool
     missing: tuple[IncompleteRow, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether tasks or protocol differ from those of the scores so far."""
+        return not _score_alike(self.before, self.setup.record)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the current record already matches the files."""
+        return self.setup.record.hash == self.before.hash
+
+
+def _score_alike(one: PhaseRecord, other: PhaseRecord) -> bool:
+    return one.scores_as(other.protocol.hash, other.versions)
 
 
 def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
@@ -78,12 +90,7 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
         before = recorded(tx, setup.record.codename)
         setup = with_rules_of(before, setup)
         missing = _missing(session, tx, setup)
-    return RescorePlan(
-        setup=setup,
-        changed=not setup.record.scores_as(before.protocol.hash, before.versions),
-        recorded=setup.record.hash == before.hash,
-        missing=missing,
-    )
+    return RescorePlan(before=before, setup=setup, missing=missing)
 
 
 def expected_s(session: OrganizerSession, plan: RescorePlan) -> float | None:
@@ -171,7 +178,7 @@ def carry_out(
         with session.store.write() as tx:
             # A running daemon has continued to score on the old tasks meanwhile.
             if unscorable.issuperset(row.content_hash for row in _missing(session, tx, plan.setup)):
-                return _record_and_answer(session, tx, plan.setup, reason)
+                return _record_and_answer(session, tx, plan, reason)
 
 
 def fill_missing(
@@ -252,15 +259,22 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
         runner.stop(session.clock())
 
 
-def _record_and_answer(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
+def _record_and_answer(session: OrganizerSession, tx: Transaction, plan: RescorePlan, reason: str) -> int:
     """Record the phase as its files are, and put every changed answer into the outbox."""
-    key, before = signer(tx, session.configuration), recorded(tx, setup.record.codename)
-    setup = with_rules_of(before, setup)  # they may have changed meanwhile
+    key, before = signer(tx, session.configuration), recorded(tx, plan.before.codename)
+    if not any(_score_alike(before, expected) for expected in (plan.before, plan.setup.record)):
+        raise OrganizerError(
+            f"Another command has changed the tasks or the protocol of phase {before.codename} meanwhile. They stay as that command left"
+            " them.",
+            hint="Check the files of the phase. If they differ from the record, run `neuco-worker challenge apply` again.",
+            code="rescore.changed_meanwhile",
+        )
+    setup = with_rules_of(before, plan.setup)  # they may have changed meanwhile
     now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
     with decided(session, tx, reason):
         put_on_record(tx, setup.record)
     changed = correct_phase(tx, key, RegisterReplay(), setup.record.codename, now=now)
-    if not setup.record.scores_as(before.protocol.hash, before.versions):
+    if not _score_alike(before, setup.record):
         text = f"tasks or protocol of {setup.record.codename} changed{f': {reason}' if reason else ''}"
         commitments.check_keys(tx, read_secret(session.configuration), [setup])
         commitments.commit(tx, key, [setup], reason=text, now=now)

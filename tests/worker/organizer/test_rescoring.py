@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from scoring.errors import NeucoError
+from scoring.errors import NeucoError, OrganizerError
 from tests.waiting import LIMIT_S
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
@@ -115,6 +115,22 @@ def test_two_commands_can_fill_the_same_row(
         monkeypatch.setattr(FillRow, "order", meanwhile)
         assert carry_out(session, plan) == 1
     assert len(begun) == 2
+
+
+def test_of_two_changes_at_once_the_later_one_stands(harness: Harness, worker: StepWorker) -> None:
+    """A rescore that has read older files does not take back what another command has applied meanwhile."""
+    harness.submit("A", embeddings(0))
+    worker.drive()
+    harness.add_task("late__regr", seed=2)
+    with open_session(harness.path) as session:
+        plan = make_plan(session, session.phase("dev"))
+        harness.add_task("later__regr", seed=3)
+        assert harness.rescore() == 1
+        with pytest.raises(OrganizerError, match="Another command has changed the tasks"):
+            carry_out(session, plan, reason="of another change")
+        again = make_plan(session, session.phase("dev"))
+        assert again.recorded
+        assert carry_out(session, again) == 0  # two equal changes are one
 
 
 def test_an_answer_on_its_way_does_not_swallow_the_new_one(harness: Harness) -> None:

@@ -181,13 +181,20 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
     Returns the commitment; None if there is no such phase.
 
     Raises:
-        OrganizerError: If their files cannot be read.
+        OrganizerError: If their files cannot be read, or something was scored in one of them meanwhile.
     """
     fresh = [session.phase(change.phase) for change in changes if change.differing]
     if not fresh:
         return None
     secret, configuration = read_secret(session.configuration), session.configuration
     with session.store.write() as tx:
+        for setup in fresh:
+            if has_scores(tx, setup.record.codename):
+                raise OrganizerError(
+                    f"A submission to phase {setup.record.codename} was scored meanwhile, so its changes need a rescore. Nothing was done.",
+                    hint="Run the command again.",
+                    code="apply.scored_meanwhile",
+                )
         public = commitments.begin(
             tx,
             signer(tx, configuration),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from scoring.errors import NeucoError, OrganizerError
 from tests.waiting import LIMIT_S
+from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.evaluation.evaluate_child import EvaluationOrder
 from worker.evaluation.stored import FillRow
+from worker.organizer.applying import commit_to_changes, read_change
 from worker.organizer.rescoring import carry_out, expected_s, fill, make_plan
 from worker.organizer.session import open_session
 from worker.state import State
@@ -131,6 +134,27 @@ def test_of_two_changes_at_once_the_later_one_stands(harness: Harness, worker: S
         again = make_plan(session, session.phase("dev"))
         assert again.recorded
         assert carry_out(session, again) == 0  # two equal changes are one
+
+
+def test_what_is_scored_before_the_yes_is_not_committed_to_anew(
+    tmp_path: Path, fork_server: ForkServer
+) -> None:
+    """No commitment gives the reason of a change that needs a rescore by now, and is not made."""
+    with (
+        Harness(tmp_path, fork_server=fork_server) as harness,
+        harness.worker() as worker,
+        open_session(harness.path) as session,
+    ):
+        worker.drive()
+        harness.add_task("late__regr", seed=2)
+        change = read_change(session, "dev")
+        assert change.differing
+        harness.submit("A", embeddings(0))
+        worker.drive()
+        with pytest.raises(OrganizerError, match="was scored meanwhile"):
+            commit_to_changes(session, [change], reason="a label was wrong")
+        with session.store.read() as tx:
+            assert len(tx.commitments()) == 1
 
 
 def test_an_answer_on_its_way_does_not_swallow_the_new_one(harness: Harness) -> None:

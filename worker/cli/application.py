@@ -24,7 +24,7 @@ from worker.cli.sandbox import sandbox
 from worker.cli.score import score
 from worker.cli.status import status, submissions
 from worker.cli.task import task
-from worker.participant.commands import end, end_in_order, report, template, validate
+from worker.participant.commands import end, end_in_order, hear_of_children, report, template, validate
 from worker.participant.commands import run as run_command
 
 OF_UNITS = ("run", "once", "compile")
@@ -108,6 +108,7 @@ program = cast("typer.core.TyperGroup", typer.main.get_command(app))
 def main() -> None:
     """Run a command, and end the process with its exit status."""
     gc.set_threshold(100_000)  # imports make hundreds of thousands of objects, and next to no garbage
+    hear_of_children()
     if sys.argv[1:2] not in [[unit] for unit in OF_UNITS]:  # these have handlers of their own
         end_in_order()
     status = guarded(sys.argv[1:])

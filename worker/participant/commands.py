@@ -268,12 +268,18 @@ for name, command in commands.items():
 
 def main() -> None:
     """Run a command; the process's exit status is 0 (done), 1 (refused or failed), 2 (wrong usage) or 130 (Ctrl-C)."""
+    hear_of_children()
     end_in_order()
     try:
         status = run(app, sys.argv[1:])
     except NeucoError as error:
         status = report("neuco-check", error)
     end(status)
+
+
+def hear_of_children() -> None:
+    """Learn how child processes end, also if the caller ignores that for this process: each would seem to have succeeded."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def end_in_order() -> None:

@@ -143,10 +143,7 @@ class Child:
         """Return whether the process has ended; this does not reap it."""
         if self._process.returncode is not None:
             return True
-        try:
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # SIGCHLD is ignored, so the kernel has reaped it
-            return True
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def ended(self) -> int | None:
         """Return the exit status, negative for a signal, once the process has ended and all that it said has arrived; None before."""

@@ -78,3 +78,22 @@ def test_a_stop_at_the_first_moment_is_no_error(live: Harness, command: str, sta
         check=False,
     )
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+
+
+@pytest.mark.processes
+def test_a_caller_that_ignores_the_ends_of_processes_hides_no_failure(live: Harness) -> None:
+    """The kernel would keep no exit status, and a push that was refused would count as done."""
+    hook = live.board / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "worker.cli", "once", "--config", str(live.path)],
+        env=clean_environment(),
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
+    assert done.returncode == 1, done.stderr
+    assert "refused the push: pre-receive hook declined" in done.stderr

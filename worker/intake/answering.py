@@ -52,6 +52,7 @@ class PostAnswer(Call[None]):
 
     def perform(self, resource: Client) -> None:
         """Send the answer, without stdout and stderr if the host has disabled the phase's logs."""
+        self._context.store.check_lead()  # another leader may have sent a newer one
         answer = self._answer
         if answer.status == "finished":
             resource.finish(

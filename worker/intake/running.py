@@ -86,6 +86,7 @@ class SetRunning(Call[Submission]):
 
     def perform(self, resource: Client) -> Submission:
         """Set its status; EvalAI measures the execution time from now on."""
+        self._context.store.check_lead()  # another leader may have answered it
         return resource.set_running(self.pk)
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:

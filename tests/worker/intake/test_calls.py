@@ -12,7 +12,7 @@ import pytest
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
-from worker.state import ATTESTED, OutboxKind, State
+from worker.state import ATTESTED, Deposed, OutboxKind, State
 
 pytestmark = pytest.mark.processes
 
@@ -261,6 +261,24 @@ def test_a_reading_that_a_reload_overtakes_is_made_again(harness: Harness) -> No
         gate.open()
         worker.drive()
         assert worker.alerts() == {"evalai.metric_differs"}
+
+
+@pytest.mark.parametrize("call", ["running", "post"])
+def test_a_deposed_leader_sends_nothing(harness: Harness, call: str) -> None:
+    """A machine that slept just before a call wakes up after another one has answered the submission."""
+    gate = Gate(f"before call {call}")
+    with harness.worker(checkpoint=gate) as sleeper:
+        sleeper.drive()
+        gate.close()
+        pk = harness.submit("A", embeddings(1))
+        sleeper.drive(gate.reached)
+        with harness.worker() as successor:
+            successor.finish(pk)
+        since = len(harness.evalai.journal)
+        gate.open()
+        with pytest.raises(Deposed):
+            sleeper.drive(lambda: False)
+        assert calls(harness, since) == []
 
 
 def test_disabled_logs_are_not_sent(tmp_path: Path, cells: Path) -> None:

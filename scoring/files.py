@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,7 +25,8 @@ def write_files(folder: Path, files: Mapping[str, bytes], *, private: tuple[str,
         OSError: With the path that could not be written.
     """
     place, made = folder, []
-    parts = {folder / name: (folder / name).with_name(f".{Path(name).name}.part") for name in files}
+    # another process may write the same files
+    parts = {folder / name: (folder / name).with_name(f".{secrets.token_hex(8)}.part") for name in files}
     try:
         for (place, part), (name, content) in zip(parts.items(), files.items(), strict=True):
             if os.path.lexists(place) and not stat.S_ISREG(place.lstat().st_mode):  # a device would be gone
@@ -33,7 +35,6 @@ def write_files(folder: Path, files: Mapping[str, bytes], *, private: tuple[str,
                 below = f"{parent.relative_to(folder)}/" if parent.is_relative_to(folder) else "/"
                 parent.mkdir(0o700 if below.startswith(private) else 0o777)
                 made.append(parent)
-            part.unlink(missing_ok=True)  # left by a process that was killed
             mode = 0o600 if name.startswith(private) else 0o666
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
                 made.append(part)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,6 +139,19 @@ def test_files_that_are_there_stay_as_they_were(tmp_path: Path, make: Callable[[
     assert refused.value.filename == str(tmp_path / "b")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
     assert (tmp_path / "a").read_text() == "before"
+
+
+def test_two_processes_can_write_the_same_files(tmp_path: Path) -> None:
+    """Neither removes or completes what the other one has only begun to write."""
+
+    class Interrupted(dict[str, bytes]):
+        def items(self) -> Any:
+            yield "a", self["a"]
+            write_files(tmp_path, {"a": b"other", "b": b"other"})
+            yield "b", self["b"]
+
+    write_files(tmp_path, Interrupted(a=b"this", b=b"this"))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"this", "b": b"this"}
 
 
 def test_private_files_are_private(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import shutil
+from contextlib import suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -40,17 +41,19 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
     """
     stem = f"{_folder_name('--method_name', method)}_{now:%Y%m%d_%H%M%S}"
     folder, again = phase_folder(output_dir, phase) / stem, count(2)
-    while folder.exists():
-        folder = folder.with_name(f"{stem}_{next(again)}")
     try:
-        folder.mkdir(parents=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            with suppress(FileExistsError):  # of another run, which may begin at this moment
+                folder.mkdir()
+                return folder
+            folder = folder.with_name(f"{stem}_{next(again)}")
     except OSError as error:
         raise OrganizerError(
             f"{folder} cannot be made: {error.strerror}.",
             hint="Choose another --output_dir.",
             code="standalone.no_folder",
         ) from error
-    return folder
 
 
 def phase_folder(output_dir: Path, phase: str) -> Path:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from scoring.documents import UNREADABLE
+from scoring.files import write_files
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.material import Material
 from scoring.neuco_bench.results import SUMMARY, as_json, phase_folder, read_results
@@ -42,8 +43,8 @@ def inputs_digest(material: Material, settings: StandaloneSettings, seed: int) -
 
 def mark_finished(folder: Path, inputs: str) -> None:
     """Write the digest of a run's inputs into its summary, after everything else was written."""
-    path = folder / SUMMARY
-    path.write_bytes(as_json({**json.loads(path.read_bytes()), "inputs": inputs}))
+    summary = json.loads((folder / SUMMARY).read_bytes())
+    write_files(folder, {SUMMARY: as_json({**summary, "inputs": inputs})})  # `rank` may be reading it
 
 
 def finished_run(output_dir: Path, *, phase: str, method: str, inputs: str) -> Path | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import resource
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pandas as pd
@@ -16,10 +19,12 @@ from scoring.neuco_bench.expectations import check_task
 from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.material import read_material
 from scoring.neuco_bench.reading import read_embeddings, read_excluded
-from scoring.neuco_bench.results import make_run_folder, read_results, write_results
+from scoring.neuco_bench.results import SUMMARY, make_run_folder, read_results, write_results
+from scoring.neuco_bench.resuming import mark_finished
 from scoring.neuco_bench.run import score_run
 from scoring.probes import PROBES
 from scoring.tasks import TaskType, load_tasks
+from tests.waiting import LIMIT_S
 
 IDS = [f"a{number:02}" for number in range(30)]
 GOLDEN = Path(__file__).parents[1] / "golden" / "digits_pixels"
@@ -365,6 +370,33 @@ def test_two_runs_in_a_second_have_different_folders(tmp_path: Path) -> None:
     for phase, method in (("..", "m"), ("p", "a/b"), ("", "m"), ("p", "m\udce9")):
         with pytest.raises(OrganizerError):
             make_run_folder(tmp_path, phase=phase, method=method, now=now)
+
+
+def test_runs_that_begin_at_the_same_moment_have_different_folders(tmp_path: Path) -> None:
+    """Two terminals may score the same file."""
+    now, together = datetime(2026, 3, 2, 9, 5, 7, tzinfo=UTC), Barrier(8)
+
+    def begun(_: int) -> Path:
+        together.wait(LIMIT_S)
+        return make_run_folder(tmp_path, phase="p", method="m", now=now)
+
+    with ThreadPoolExecutor(together.parties) as threads:
+        assert len({*threads.map(begun, range(together.parties))}) == together.parties
+
+
+def test_a_summary_is_never_incomplete_again(tmp_path: Path) -> None:
+    """What was computed stays readable for `rank`, and if a process is stopped while it marks a run as finished."""
+    (tmp_path / SUMMARY).write_bytes(b'{"task_q_scores": {}}')
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            mark_finished(tmp_path, "digest")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert read_results(tmp_path) == ({"task_q_scores": {}}, {})
+    mark_finished(tmp_path, "digest")
+    assert read_results(tmp_path)[0]["inputs"] == "digest"
 
 
 def test_leaving_out_a_task_changes_only_later_ones() -> None:

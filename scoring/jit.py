@@ -14,6 +14,7 @@ import hashlib
 import logging
 import os
 import pickle
+import secrets
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -99,6 +100,11 @@ class _CacheFiles(_NumbaFiles):  # type: ignore[misc]
         except Exception:  # noqa: BLE001 - pickle raises anything
             self._remove(self._index_name)
             return {}
+
+    def _data_name(self, _number: int) -> str:
+        """Name a file that no other process writes: its index may be the last one, and name this file for other code."""
+        name: str = super()._data_name(secrets.randbits(64))
+        return name
 
     def _save_data(self, name: str, data: object) -> None:
         code = self._dump(data)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from scoring import jit
+
 pytestmark = pytest.mark.processes
 
 SCRIPT = """
@@ -83,6 +85,21 @@ def test_a_damaged_file_is_named_and_made_again_once(
     assert again == whole
     assert told == f"The file {path} with compiled code is damaged, so its function is compiled again.\n"
     assert run(NUMBA_CACHE_DIR=str(tmp_path)) == (whole, "")
+
+
+def test_processes_that_compile_at_the_same_time_never_run_the_code_of_the_other(tmp_path: Path) -> None:
+    """They may compile for other arguments or, with a shared home folder, for another processor; one begins before the other ends."""
+
+    class Interrupted(jit._CacheFiles):
+        def _save_data(self, name: str, data: object) -> None:
+            other.save("other", "code of the other")
+            super()._save_data(name, data)
+
+    other, one = jit._CacheFiles(str(tmp_path), "f", "stamp"), Interrupted(str(tmp_path), "f", "stamp")
+    other._load_index = dict  # it has read the index before
+    one.save("one", "code of the one")
+    later = jit._CacheFiles(str(tmp_path), "f", "stamp")
+    assert (later.load("one"), later.load("other")) == (None, "code of the other")
 
 
 @pytest.mark.parametrize("variable", ["NUMBA_NUM_THREADS=0", "NUMBA_DISABLE_JIT=1"])

@@ -54,7 +54,9 @@ def leading(
     configuration = load(path)
     with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
         take(lock, signals, wait=wait and configuration.database_file is None)
-        with started(path, signals=signals, checkpoint=checkpoint) as worker:
+        fresh = load(path)  # it may have been edited during the wait
+        _check_place(fresh, configuration)  # the lock is of the old one
+        with started(fresh, signals=signals, checkpoint=checkpoint) as worker:
             yield worker, lock
 
 
@@ -83,7 +85,7 @@ def take(lock: LeaderLock, signals: Signals, *, wait: bool) -> None:
 
 @contextmanager
 def started(
-    path: Path,
+    configuration: Configuration,
     *,
     signals: Signals,
     checkpoint: Callable[[str], None] = lambda _: None,
@@ -91,7 +93,7 @@ def started(
     """Load everything, become the leader under the lock that the caller holds, and yield a worker; close everything at the end.
 
     Args:
-        path: The configuration file.
+        configuration: The checked configuration.
         signals: Stop and wake the worker.
         checkpoint: See :class:`worker.challenge.context.Context`.
 
@@ -99,7 +101,6 @@ def started(
         OrganizerError: If configuration, credentials or tasks are wrong.
         Stopped: On SIGTERM.
     """
-    configuration = load(path)
     client = make_client(configuration)
     if not configuration.evalai.challenge:
         raise OrganizerError(
@@ -143,12 +144,7 @@ def reload(path: Path, worker: Worker) -> bool:
         logs.set_up(secrets=_secrets(configuration))
         make_client(configuration).close()
         publisher_settings(configuration)
-        if _place(configuration) != _place(old):
-            raise OrganizerError(
-                "A running worker cannot change its state or its EvalAI challenge.",
-                hint="Restart the worker.",
-                code="reload.needs_restart",
-            )
+        _check_place(configuration, old)
         worker.reload(configuration, now=utc_now())
     except Deposed:
         raise
@@ -163,6 +159,20 @@ def reload(path: Path, worker: Worker) -> bool:
         return True
     log.info("Configuration reloaded.", event_key="reload.done")
     return True
+
+
+def _check_place(configuration: Configuration, old: Configuration) -> None:
+    """Check that a configuration that was read again names the same state and challenge.
+
+    Raises:
+        OrganizerError: If it does not.
+    """
+    if _place(configuration) != _place(old):
+        raise OrganizerError(
+            "A running worker cannot change its state or its EvalAI challenge.",
+            hint="Restart the worker.",
+            code="reload.needs_restart",
+        )
 
 
 def _place(configuration: Configuration) -> tuple[object, ...]:

@@ -28,6 +28,21 @@ main()
 """
 
 
+WAITED = """
+import sys
+from pathlib import Path
+from worker.cli import main
+from worker.state import LeaderLock
+take = LeaderLock.take
+def taken(lock):
+    configuration = Path(sys.argv[-1])
+    configuration.write_text(configuration.read_text() + "state: sqlite:///./elsewhere/worker.db")
+    return take(lock)
+LeaderLock.take = taken
+main()
+"""
+
+
 class LookedAt(threading.Event):
     """An event that is set by another thread as soon as somebody has found that it is not."""
 
@@ -69,15 +84,28 @@ def test_a_stop_while_the_lock_is_taken_ends_the_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("command", "status"), [("run", 0), ("once", 1)])
 def test_a_stop_at_the_first_moment_is_no_error(live: Harness, command: str, status: int) -> None:
     """The daemon ends as at any other moment, and `once` says that it was stopped."""
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST_MOMENT, command, "--config", str(live.path)],
+    done = scripted(FIRST_MOMENT, command, live)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+
+
+@pytest.mark.processes
+def test_a_state_that_is_named_during_the_wait_for_the_lock_is_not_used(live: Harness) -> None:
+    """The lock that the worker got is another state's, in which another worker may lead."""
+    done = scripted(WAITED, "once", live)
+    assert (done.returncode, "Restart the worker." in done.stderr) == (2, True)
+    assert not (live.folder / "elsewhere").exists()
+
+
+def scripted(script: str, command: str, live: Harness) -> subprocess.CompletedProcess[str]:
+    """Run a script with a command of the challenge."""
+    return subprocess.run(
+        [sys.executable, "-c", script, command, "--config", str(live.path)],
         env=clean_environment(),
         cwd=ROOT,
         text=True,
         capture_output=True,
         check=False,
     )
-    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
 
 
 @pytest.mark.processes

@@ -31,6 +31,7 @@ from tests.worker.harness.harness import DIM, Harness, embeddings, git
 from worker.fairness import disclosure
 from worker.fairness.disclosure import FILES_PATH
 from worker.organizer.board_by_hand import close, publish_now
+from worker.organizer.decisions import disqualify
 from worker.organizer.disclosure import prepare_files
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
@@ -207,6 +208,28 @@ def test_contents_too_large_for_the_repository_are_left_out(
         with opened(str(harness.board)) as public:
             assert FILES_PATH not in public.files
             assert statuses(published_verdicts(public)) == [Status.BELIEVED]
+
+
+@pytest.mark.processes
+def test_what_is_disqualified_during_a_reveal_is_not_published(
+    tmp_path: Path, fork_server: ForkServer
+) -> None:
+    """The board at the moment of the reveal decides, not the one by which the files were prepared."""
+    with (
+        Harness(
+            tmp_path, changes={"fairness": {"publish_files": "top:9"}}, fork_server=fork_server
+        ) as harness,
+        harness.worker() as worker,
+        open_session(harness.path) as session,
+    ):
+        gone, stays = harness.submit("A", embeddings(1)), harness.submit("B", embeddings(2))
+        worker.drive()
+        prepare_files(session, ["dev"], tell=print)
+        disqualify(session, gone, "it trained on the labels")
+        worker.drive()
+        reveal(session, ["dev"], labels=True, open_too=True)
+        prepared = [path.name for path in (harness.state / "published" / "dev").iterdir()]
+        assert prepared == [worker.row(stays).content_hash]
 
 
 @pytest.mark.parametrize(

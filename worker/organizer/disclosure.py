@@ -17,6 +17,7 @@ from leaderboard.ranking import counted, from_json
 from leaderboard.report import similarities_of_rows
 from scoring.errors import ParticipantError
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
+from worker.challenge.configuration import Configuration
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
 from worker.evaluation.stored import KeepContent
@@ -43,19 +44,20 @@ def prepare_files(session: OrganizerSession, phases: Collection[str], *, tell: T
     for name in phases:
         with session.store.read() as tx:
             setup = open_phase(tx, name, secret)
-            rows = [row for pk in due(tx, name) if (row := tx.get(pk)) is not None]
-            revealed = name in tx.revealed()
-        if not revealed:
-            _clear(files_branch.folder(session.configuration, name), {row.content_hash for row in rows})
+            remove_undue(tx, session.configuration, name)
+            rows = _due(tx, name)
         for row in rows:
             if reason := _prepare(session, setup, row):
                 tell(f"The file of submission {row.pk} in phase {name} is not published: {reason}.")
 
 
-def _clear(folder: Path, due: Collection[str | None]) -> None:
-    """Remove what a reveal left that was ended before it was recorded, if it is no longer due: the next one would publish it."""
-    for place in folder.glob("*"):
-        if place.name not in due:
+def remove_undue(tx: Transaction, configuration: Configuration, phase: str) -> None:
+    """Remove what was prepared of a phase and is no longer due, by this reveal or one that was ended: it would be published."""
+    if phase in tx.revealed():
+        return
+    contents = {row.content_hash for row in _due(tx, phase)}
+    for place in files_branch.folder(configuration, phase).glob("*"):
+        if place.name not in contents:
             shutil.rmtree(place)
 
 
@@ -65,12 +67,13 @@ def unpublished_files(session: OrganizerSession) -> int:
         return len(files_branch.missing(tx, session.configuration))
 
 
-def due(tx: Transaction, phase: str) -> list[int]:
+def _due(tx: Transaction, phase: str) -> list[SubmissionRow]:
     """Return the submissions whose contents a phase's rule names, by its last board."""
     rule = disclosure.rule_of(commitments.public(tx), phase)
     board = tx.newest_board(phase)
     standings = () if board is None else from_json(board).standings
-    return disclosure.due(rule, ((standing.submission, standing.baseline) for standing in standings))
+    pks = disclosure.due(rule, ((standing.submission, standing.baseline) for standing in standings))
+    return [row for pk in pks if (row := tx.get(pk)) is not None]
 
 
 def _prepare(session: OrganizerSession, setup: PhaseSetup, row: SubmissionRow) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from scoring.errors import OrganizerError
 from worker.challenge.signing import signer
 from worker.fairness.register import register, withholds
+from worker.organizer.disclosure import remove_undue
 from worker.organizer.session import OrganizerSession
 from worker.publishing.reveals import open_news
 from worker.state import Transaction
@@ -78,6 +79,8 @@ def reveal(
     with session.store.write() as tx:
         if left_out := _still_open(tx, phases, open_too=open_too):
             raise _refusal(tx, left_out)
+        for name in phases:
+            remove_undue(tx, configuration, name)
         now = tx.attestation_time(register(tx, session.clock()))
         wanted = dict.fromkeys(phases, labels)
         fresh = open_news(tx, configuration, signer(tx, configuration), now=now, reveal=wanted)

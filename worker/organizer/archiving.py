@@ -200,7 +200,9 @@ def read_backup(archive: Path, directory: Path) -> Path:
             source.getinfo(DATABASE)
             directory.mkdir(parents=True, exist_ok=True)
             directory.chmod(0o700)
-            source.extractall(directory)  # only plain files, and only inside the folder
+            (directory / DATABASE).parent.mkdir()  # of two that begin at the same moment, one fails here
+            # Only plain files, and only inside the folder; nothing takes it for a challenge before the configuration is there.
+            source.extractall(directory, sorted(source.namelist(), key=lambda name: name == CONFIGURATION))
     except DAMAGE:
         raise OrganizerError(
             f"{archive} is not a backup of a challenge, or is damaged.",

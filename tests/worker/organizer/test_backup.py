@@ -6,22 +6,26 @@ import io
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from scoring.errors import NeucoError
+from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import KEY, ROOT, Harness, embeddings, git
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import receipts
-from worker.organizer.archiving import DATABASE, read_backup, write_backup
+from worker.organizer.archiving import CONFIGURATION, DATABASE, read_backup, write_backup
 from worker.organizer.session import open_session
 from worker.state import RESTORED, Store, schema
 
@@ -215,6 +219,35 @@ def test_a_restored_worker_continues_from_what_was_published(harness: Harness, t
     assert grown.startswith(log)
     assert len(grown.splitlines()) == 4  # the third says at once that the state was restored
     assert harness.stdout(again)["receipt"]["commitment"] in grown.splitlines()[3]
+
+
+def test_an_unfinished_restore_is_no_challenge(harness: Harness, tmp_path: Path) -> None:
+    """A worker that used it would lack stored files, or share a state that another restore still writes."""
+    archive, place, together = tmp_path / "a.zip", tmp_path / "place", Barrier(2)
+    with open_session(harness.path) as session:
+        (tmp_path / "file").write_bytes(b"x" * 100_000)
+        session.files.keep(tmp_path / "file", "0" * 64)
+        write_backup(session, harness.path, archive)
+    with zipfile.ZipFile(archive) as members:
+        largest = max(member.file_size for member in members.infolist())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest - 1, hard))
+    try:
+        with pytest.raises(NeucoError, match="cannot be restored"):
+            read_backup(archive, place)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not (place / CONFIGURATION).exists()
+
+    def restored(_: int) -> bool:
+        together.wait(LIMIT_S)
+        try:
+            return read_backup(archive, tmp_path / "other").is_file()
+        except NeucoError:
+            return False
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(restored, range(2))) == [False, True]
 
 
 def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:

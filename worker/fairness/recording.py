@@ -34,26 +34,30 @@ def record_phases(store: Store, configuration: Configuration, key: Signer, *, no
         InfrastructureError: If a record is damaged.
     """
     secret = read_secret(configuration)
-    with store.read() as tx:
-        entries = tx.public_commitments()
-        due = [name for name in configuration.phases if _is_due(tx, configuration, name, secret)]
-    read = [read_phase(configuration, name, secret, public_value(entries, name)) for name in due]
     draw, rule = name_draw(configuration, now), configuration.fairness.publish_files
-    with store.write() as tx:
-        commitments.begin(
-            tx,
-            key,
-            secret,
-            read,
-            now=now,
-            draw=draw,
-            publish_files=rule,
-            receipts_every=configuration.leaderboard.receipts_every,
-            access=configuration.fairness.access,
-        )
-        _check(tx, configuration, secret)
-        register(tx, now)  # registers the rules before anything is scored by them
-        tx.request_publish()  # the contents of boards may have changed
+    while True:
+        with store.read() as tx:
+            entries = tx.public_commitments()
+            due = [name for name in configuration.phases if _is_due(tx, configuration, name, secret)]
+        read = [read_phase(configuration, name, secret, public_value(entries, name)) for name in due]
+        with store.write() as tx:
+            if tx.public_commitments() != entries:
+                continue  # a command has read files that may be newer
+            commitments.begin(
+                tx,
+                key,
+                secret,
+                read,
+                now=now,
+                draw=draw,
+                publish_files=rule,
+                receipts_every=configuration.leaderboard.receipts_every,
+                access=configuration.fairness.access,
+            )
+            _check(tx, configuration, secret)
+            register(tx, now)  # registers the rules before anything is scored by them
+            tx.request_publish()  # the contents of boards may have changed
+            return
 
 
 def name_draw(configuration: Configuration, now: datetime) -> AnnouncedRound | None:

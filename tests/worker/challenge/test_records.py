@@ -5,25 +5,28 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import zipfile
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
-from tests.worker.harness.harness import Harness, StepWorker, embeddings, git, stored
+from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git, stored
 from tests.worker.test_promises import lies
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
 from worker.challenge.records import PhaseRecord, kept, unpack
 from worker.challenge.setups import read_record
+from worker.fairness.recording import record_phases
 from worker.organizer.archiving import write_backup
 from worker.organizer.board_by_hand import close
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
-from worker.state import schema
+from worker.state import Store, Transaction, schema
 
 pytestmark = pytest.mark.processes
 
@@ -214,3 +217,40 @@ def test_a_damaged_record_stops_only_its_own_board(harness: Harness, worker: Ste
     assert set(harness.teams("dev")) == {"A", "B"}
     worker.restart()
     assert worker.alerts() == set()
+
+
+class Overtaken(Store):
+    """A store in which another process is faster."""
+
+    faster: Callable[[], None] | None = None
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Write after the other process."""
+        if self.faster is not None:
+            faster, self.faster = self.faster, None
+            faster()
+        with super().write() as tx:
+            yield tx
+
+
+def test_a_start_does_not_take_back_what_a_command_has_committed_to(tmp_path: Path) -> None:
+    """Both have read the files of a phase without scores; those that the command has read are newer."""
+    now = datetime.now(UTC)
+    with Harness(tmp_path) as harness:
+        configuration = load(harness.path)
+
+        def command() -> None:
+            harness.add_task("newer__regr", seed=2)
+            with closing(harness.store()) as store:
+                record_phases(store, configuration, KEY, now=now)
+
+        with closing(Overtaken(configuration.database_url)) as store:
+            record_phases(store, configuration, KEY, now=now)
+            harness.add_task("older__regr", seed=1)
+            store.faster = command
+            record_phases(store, configuration, KEY, now=now)
+            with store.read() as tx:
+                (_, first), (_, second) = tx.commitments()
+    tasks = [{task["identifier"] for task in each["manifests"]["dev"]["tasks"]} for each in (first, second)]
+    assert tasks[1] == tasks[0] | {"newer", "older"}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from leaderboard import Shown
+from leaderboard import PhaseRules, Shown
 from leaderboard.ranking import from_json
 from leaderboard.rendering import public_rows
 from scoring.errors import OrganizerError
@@ -37,6 +37,7 @@ class Change:
         differing: What differs between its files and settings and its record, in sentences.
         tasks: Which of its tasks differ, and how.
         rules: Names of the board's rules that differ.
+        rules_before: The board's rules as they are recorded; None before the first score.
         plan: The rescore, if one is due.
     """
 
@@ -44,6 +45,7 @@ class Change:
     differing: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    rules_before: PhaseRules | None = None
     plan: RescorePlan | None = None
 
     @property
@@ -85,6 +87,7 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
         phase=codename,
         tasks=tuple(task_changes(before.tasks, plan.setup.record.tasks)),
         rules=changed,
+        rules_before=before.rules,
         plan=None if complete else plan,
     )
 
@@ -217,6 +220,7 @@ def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> No
     """Record the changed rules of the board of a phase, unless it was closed meanwhile.
 
     Raises:
+        OrganizerError: If another command has recorded other rules meanwhile.
         InfrastructureError: If the phase's record is damaged.
     """
     phase, rules = change.phase, session.configuration.phases[change.phase].rules
@@ -224,5 +228,11 @@ def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> No
         before, row = recorded(tx, phase), tx.phase_record(phase)
         if row is None or row.closed_at is not None:
             return
+        if before.rules not in (change.rules_before, rules):
+            raise OrganizerError(
+                f"Another command has changed the rules of phase {phase} meanwhile. They stay as that command left them.",
+                hint="Check the configuration, and run the command again.",
+                code="apply.changed_meanwhile",
+            )
         with decided(session, tx, reason):
             put_on_record(tx, replace(before, rules=rules))

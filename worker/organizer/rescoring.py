@@ -266,7 +266,7 @@ def _record_and_answer(session: OrganizerSession, tx: Transaction, plan: Rescore
         raise OrganizerError(
             f"Another command has changed the tasks or the protocol of phase {before.codename} meanwhile. They stay as that command left"
             " them.",
-            hint="Check the files of the phase. If they differ from the record, run `neuco-worker challenge apply` again.",
+            hint="Check the files of the phase, and run the command again.",
             code="rescore.changed_meanwhile",
         )
     setup = with_rules_of(before, plan.setup)  # they may have changed meanwhile

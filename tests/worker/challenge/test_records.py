@@ -21,6 +21,7 @@ from worker.challenge.files import read_phases
 from worker.challenge.records import PhaseRecord, kept, unpack
 from worker.challenge.setups import read_record
 from worker.fairness.recording import record_phases
+from worker.organizer.applying import apply_rules, read_change
 from worker.organizer.archiving import write_backup
 from worker.organizer.board_by_hand import close
 from worker.organizer.reveal import reveal
@@ -145,6 +146,26 @@ def test_rules_change_until_the_board_is_closed(harness: Harness) -> None:
     answer = harness.stdout(pk)
     assert answer["q_mean"] == round(answer["q_mean"])
     assert lies(harness, answer) == []
+
+
+def test_rules_that_another_command_has_changed_meanwhile_stay(harness: Harness, worker: StepWorker) -> None:
+    """A person says yes to a change of the rules as they were; values, for example, may have been shown since then."""
+    harness.submit("A", embeddings(0))
+    worker.drive()
+    harness.configure({"phases": {"dev": {"decimals": 1}}})
+    with open_session(harness.path) as session:
+        change = read_change(session, "dev")
+        harness.configure({"phases": {"dev": {"decimals": 2}}})
+        rules(harness)
+        with pytest.raises(OrganizerError, match="Another command has changed the rules"):
+            apply_rules(session, change, reason="of another change")
+    assert recorded(worker).rules.decimals == 2
+    harness.configure({"phases": {"dev": {"decimals": 3}}})
+    with open_session(harness.path) as session:
+        change = read_change(session, "dev")
+        rules(harness)
+        apply_rules(session, change, reason="two equal changes are one")
+    assert recorded(worker).rules.decimals == 3
 
 
 def test_a_phase_without_scores_follows_its_files(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from worker.challenge.configuration import load
 from worker.challenge.secrets import SECRET, SIGNING_KEY, read_bytes
 from worker.organizer.archiving import DATABASE, read_backup
 from worker.organizer.service import install
+from worker.state import LeaderLock
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "challenge.yaml"
@@ -172,10 +174,14 @@ def test_an_adoption_with_a_file_to_copy_by_hand_is_otherwise_complete(
 def test_a_failed_adoption_can_be_repeated(
     adopt: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    """After a wrong configuration, or a copy of the state that was interrupted; and root runs nothing from the current folder."""
+    """After a running worker, a wrong configuration, or an interrupted copy; and root runs nothing from the current folder."""
     (tmp_path / "yaml.py").write_text("raise SystemExit('not the library')")
     (tmp_path / "my/state").mkdir()
     (tmp_path / "my/state/worker.db").touch()
+    with closing(LeaderLock(tmp_path / "my/state")) as lock:  # of a worker that still runs there
+        assert lock.take()
+        refused = adopt()
+    assert (refused.returncode, "if a worker runs there, stop it" in refused.stderr) == (2, True)
     source, folder = tmp_path / "my/challenge.yaml", tmp_path / "etc/neuco-worker/earth"
     source.write_text("dim: wrong\n")
     assert adopt().returncode == 2

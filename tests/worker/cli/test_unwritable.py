@@ -14,7 +14,9 @@ import pytest
 
 from scoring.files import write_files
 from tests.worker.harness.harness import ROOT, Harness, clean_environment
+from worker.challenge.secrets import make
 from worker.cli import guarded
+from worker.organizer.rehearsal import removed_if_refused
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +154,21 @@ def test_two_processes_can_write_the_same_files(tmp_path: Path) -> None:
 
     write_files(tmp_path, Interrupted(a=b"this", b=b"this"))
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"this", "b": b"this"}
+
+
+def test_a_folder_in_which_another_rehearsal_has_begun_is_not_removed(tmp_path: Path) -> None:
+    """Both found it new; the second one meets the first one's key."""
+    place = tmp_path / "new"
+
+    def begin() -> None:
+        with removed_if_refused(place):
+            place.mkdir()
+            make(place / "signing.key")
+            make(place / "signing.key")
+
+    with pytest.raises(FileExistsError):
+        begin()
+    assert (place / "signing.key").is_file()
 
 
 def test_private_files_are_private(tmp_path: Path) -> None:

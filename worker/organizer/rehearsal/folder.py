@@ -108,6 +108,8 @@ def removed_if_refused(folder: Path) -> Iterator[None]:
         made = [folder]
     try:
         yield
+    except FileExistsError:  # it is another process's by now
+        raise
     except OSError:
         for place in made[-1:]:
             shutil.rmtree(place, ignore_errors=True)

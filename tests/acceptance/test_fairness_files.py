@@ -28,6 +28,8 @@ from tests.acceptance.fair_challenge import (
 )
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import DIM, Harness, embeddings, git
+from worker.evaluation.evaluate_child import EvaluationOrder
+from worker.evaluation.stored import KeepContent
 from worker.fairness import disclosure
 from worker.fairness.disclosure import FILES_PATH
 from worker.organizer.board_by_hand import close, publish_now
@@ -230,6 +232,37 @@ def test_what_is_disqualified_during_a_reveal_is_not_published(
         reveal(session, ["dev"], labels=True, open_too=True)
         prepared = [path.name for path in (harness.state / "published" / "dev").iterdir()]
         assert prepared == [worker.row(stays).content_hash]
+
+
+@pytest.mark.processes
+def test_of_two_reveals_at_once_one_prepares_a_file(
+    tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one does not take away the parts that a worker may be pushing by then."""
+    write_order, first = KeepContent.order, list[int]()
+
+    def parts() -> list[int]:
+        return [part.stat().st_ino for part in (harness.state / "published" / "dev").glob("*/*")]
+
+    def meanwhile(act: KeepContent) -> EvaluationOrder:
+        order = write_order(act)
+        monkeypatch.setattr(KeepContent, "order", write_order)
+        with open_session(harness.path) as other:
+            prepare_files(other, ["dev"], tell=print)
+        first.extend(parts())
+        return order
+
+    changes = {"fairness": {"publish_files": "top:9"}}
+    with (
+        Harness(tmp_path, changes=changes, fork_server=fork_server) as harness,
+        harness.worker() as worker,
+        open_session(harness.path) as session,
+    ):
+        harness.submit("A", embeddings(1))
+        worker.drive()
+        monkeypatch.setattr(KeepContent, "order", meanwhile)
+        prepare_files(session, ["dev"], tell=print)
+        assert (len(first), parts()) == (1, first)
 
 
 @pytest.mark.parametrize(

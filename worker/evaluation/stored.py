@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -96,9 +95,9 @@ class KeepContent(StoredFileAct):
     def outcome(self, tx: Transaction, result: EvaluationResult, now: datetime) -> None:
         """Move the parts to their destination, before the child's folder is removed."""
         if result["content_hash"] == self._content_hash:
-            shutil.rmtree(self._place, ignore_errors=True)
             self._place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            (self._folder / "parts").rename(self._place)
+            if not self._place.is_dir():  # else another command was quicker, and a worker may read its parts
+                (self._folder / "parts").rename(self._place)
             self.parts = result["parts"]
 
 

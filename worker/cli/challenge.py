@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -362,9 +363,16 @@ def restore(
     Example: `neuco-worker challenge restore --dump --config challenge.yaml`
     """
     from worker.organizer.archiving import mark_restored, read_backup
+    from worker.state import refused
 
     if dump and archive is None:
-        with open_session(config) as session, session.store.write() as tx:
+        with (
+            open_session(config) as session,
+            closing(session.leader_lock()) as lock,
+            session.store.write() as tx,
+        ):
+            if not lock.take():  # it would go on with what it remembers of the state before the dump
+                raise refused()
             if tx.last_leader() is None:
                 raise OrganizerError(
                     "No worker has ever used this state, so it does not come from a dump.",

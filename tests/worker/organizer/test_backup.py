@@ -27,7 +27,7 @@ from worker.cli import guarded
 from worker.fairness import receipts
 from worker.organizer.archiving import CONFIGURATION, DATABASE, read_backup, write_backup
 from worker.organizer.session import open_session
-from worker.state import RESTORED, Store, schema
+from worker.state import RESTORED, LeaderLock, Store, schema
 
 
 @pytest.mark.processes
@@ -248,6 +248,25 @@ def test_an_unfinished_restore_is_no_challenge(harness: Harness, tmp_path: Path)
 
     with ThreadPoolExecutor(2) as threads:
         assert sorted(threads.map(restored, range(2))) == [False, True]
+
+
+def test_a_dump_is_not_recorded_while_a_worker_runs(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It remembers the state before the dump; so it is to be stopped first."""
+    with harness.worker() as worker:
+        worker.drive()
+    words = ["challenge", "restore", "--dump", "--config", str(harness.path)]
+    with closing(LeaderLock(harness.state)) as lock:
+        assert lock.take()
+        assert guarded(words) == 1
+    assert "Stop that worker first" in capsys.readouterr().err
+    with closing(harness.store()) as store:
+        with store.read() as tx:
+            assert tx.fact(RESTORED) is None
+        assert guarded(words) == 0
+        with store.read() as tx:
+            assert tx.fact(RESTORED) is not None
 
 
 def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:

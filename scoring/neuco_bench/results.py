@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, TypeAdapter
 
 from scoring.errors import OrganizerError
+from scoring.files import write_files
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import names_a_folder
 from scoring.neuco_bench.run import RunReport, TaskReport
@@ -76,15 +77,16 @@ def _folder_name(option: str, name: str) -> str:
 
 
 def write_results(folder: Path, report: RunReport, settings: StandaloneSettings, *, experiment: str) -> None:
-    """Write ``results_summary.json`` and ``<task>/<task>_result.json``.
+    """Write ``<task>/<task>_result.json`` and, last, ``results_summary.json``, by which `rank` knows a run.
 
     A number that is not finite is ``null``; NeuCo-Bench writes NaN, which is not JSON.
     """
-    for task in report.tasks:
-        target = folder / task.data.name
-        target.mkdir(exist_ok=True)
-        (target / f"{task.data.name}_result.json").write_bytes(as_json(task_document(task, settings)))
-    (folder / SUMMARY).write_bytes(as_json(summary_document(report, settings, experiment=experiment)))
+    results = {
+        f"{task.data.name}/{task.data.name}_result.json": as_json(task_document(task, settings))
+        for task in report.tasks
+    }
+    summary = as_json(summary_document(report, settings, experiment=experiment))
+    write_files(folder, {**results, SUMMARY: summary})
 
 
 def read_results(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

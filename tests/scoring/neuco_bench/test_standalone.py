@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import resource
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
@@ -19,7 +21,7 @@ from scoring.neuco_bench.expectations import check_task
 from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.material import read_material
 from scoring.neuco_bench.reading import read_embeddings, read_excluded
-from scoring.neuco_bench.results import SUMMARY, make_run_folder, read_results, write_results
+from scoring.neuco_bench.results import make_run_folder, read_results, write_results
 from scoring.neuco_bench.resuming import mark_finished
 from scoring.neuco_bench.run import score_run
 from scoring.probes import PROBES
@@ -384,17 +386,29 @@ def test_runs_that_begin_at_the_same_moment_have_different_folders(tmp_path: Pat
         assert len({*threads.map(begun, range(together.parties))}) == together.parties
 
 
-def test_a_summary_is_never_incomplete_again(tmp_path: Path) -> None:
-    """What was computed stays readable for `rank`, and if a process is stopped while it marks a run as finished."""
-    (tmp_path / SUMMARY).write_bytes(b'{"task_q_scores": {}}')
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """Let the system refuse larger files, as a full disk would."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
-        with pytest.raises(OSError, match="File too large"):
-            mark_finished(tmp_path, "digest")
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert read_results(tmp_path) == ({"task_q_scores": {}}, {})
+
+
+def test_a_summary_is_never_incomplete(tmp_path: Path) -> None:
+    """Neither for `rank`, which may read it at any time, nor if a process is stopped while it writes or changes it."""
+    labels, settings = read_annotations(GOLDEN / "labels"), parse_settings({"k_folds": 1, "epochs": 1})
+    report = score_run(read_material(GOLDEN / "embeddings.csv", labels, settings), settings)
+    with file_size_limit(10), pytest.raises(OSError, match="File too large"):
+        write_results(tmp_path, report, settings, experiment="one")
+    assert list(tmp_path.iterdir()) == []
+    write_results(tmp_path, report, settings, experiment="one")
+    before = read_results(tmp_path)
+    with file_size_limit(10), pytest.raises(OSError, match="File too large"):
+        mark_finished(tmp_path, "digest")
+    assert read_results(tmp_path) == before
     mark_finished(tmp_path, "digest")
     assert read_results(tmp_path)[0]["inputs"] == "digest"
 

@@ -223,19 +223,20 @@ def close(session: OrganizerSession, phase: str, reason: str = "") -> bool:
 
     Raises:
         OrganizerError: If the phase has not begun.
-        InfrastructureError: If the leading worker made a board at the same moment.
     """
-    cycle = _make_boards(session, [phase], closing=phase)
-    with session.store.write() as tx:
-        recorded(tx, phase)
-        _keep(tx, cycle)
-        if (row := tx.phase_record(phase)) is not None and row.closed_at is not None:
-            return False  # another command was quicker, and its board is the last one
-        kept_back = withholds(tx, phase)
-        _check_scored(tx, phase, COUNTED | {State.SCORED})
-        with decided(session, tx, reason):
-            tx.close_phase(phase, at=cycle.at)
-    return kept_back
+    while True:
+        cycle = _make_boards(session, [phase], closing=phase)
+        with session.store.write() as tx:
+            recorded(tx, phase)
+            if not keep_boards(tx, cycle):
+                continue  # the worker or another command was quicker
+            if (row := tx.phase_record(phase)) is not None and row.closed_at is not None:
+                return False  # by another command, whose board is the last one
+            kept_back = withholds(tx, phase)
+            _check_scored(tx, phase, COUNTED | {State.SCORED})
+            with decided(session, tx, reason):
+                tx.close_phase(phase, at=cycle.at)
+            return kept_back
 
 
 def reopen(session: OrganizerSession, phase: str, reason: str = "") -> None:
@@ -259,12 +260,3 @@ def _make_boards(session: OrganizerSession, phases: Collection[str], *, closing:
             closing=closing,
         )
     return make_boards(cycle)
-
-
-def _keep(tx: Transaction, cycle: Cycle) -> None:
-    if not keep_boards(tx, cycle):
-        raise InfrastructureError(
-            "The worker or another command changed the board at the same time.",
-            hint="Try again.",
-            code="board.busy",
-        )

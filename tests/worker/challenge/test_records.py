@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git, stored
+from tests.worker.harness.overtaken import Overtaken
 from tests.worker.test_promises import lies
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
@@ -27,7 +27,7 @@ from worker.organizer.board_by_hand import close
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
-from worker.state import Store, Transaction, schema
+from worker.state import schema
 
 pytestmark = pytest.mark.processes
 
@@ -238,21 +238,6 @@ def test_a_damaged_record_stops_only_its_own_board(harness: Harness, worker: Ste
     assert set(harness.teams("dev")) == {"A", "B"}
     worker.restart()
     assert worker.alerts() == set()
-
-
-class Overtaken(Store):
-    """A store in which another process is faster."""
-
-    faster: Callable[[], None] | None = None
-
-    @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        """Write after the other process."""
-        if self.faster is not None:
-            faster, self.faster = self.faster, None
-            faster()
-        with super().write() as tx:
-            yield tx
 
 
 def test_a_start_does_not_take_back_what_a_command_has_committed_to(tmp_path: Path) -> None:

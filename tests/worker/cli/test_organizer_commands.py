@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from scoring.errors import OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from tests.worker.harness.overtaken import Overtaken
 from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
@@ -170,6 +173,28 @@ def test_what_changes_before_the_yes_is_not_done(harness: Harness, worker: StepW
             reveal(session, ["dev"], labels=True)
     worker.drive()
     assert harness.teams() == ["A"]
+
+
+def test_a_board_that_is_made_during_a_close_counts(harness: Harness, worker: StepWorker) -> None:
+    """The close begins again, on that board."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+
+    def meanwhile() -> None:
+        harness.submit("B", embeddings(2))
+        worker.drive()
+
+    def wait_for_the_second_write() -> None:
+        store.faster = meanwhile
+
+    with (
+        open_session(harness.path) as session,
+        closing(Overtaken(session.configuration.database_url)) as store,
+    ):
+        store.faster = wait_for_the_second_write
+        close(replace(session, store=store), "dev")
+    worker.drive()
+    assert set(harness.teams()) == {"A", "B"}
 
 
 def test_of_two_closes_the_first_one_counts(harness: Harness, worker: StepWorker) -> None:

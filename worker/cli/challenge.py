@@ -366,20 +366,17 @@ def restore(
     from worker.state import refused
 
     if dump and archive is None:
-        with (
-            open_session(config) as session,
-            closing(session.leader_lock()) as lock,
-            session.store.write() as tx,
-        ):
+        with open_session(config) as session, closing(session.leader_lock()) as lock:
             if not lock.take():  # it would go on with what it remembers of the state before the dump
                 raise refused()
-            if tx.last_leader() is None:
-                raise OrganizerError(
-                    "No worker has ever used this state, so it does not come from a dump.",
-                    hint="First run pg_restore --clean --if-exists, with the database in `state` of the configuration.",
-                    code="restore.empty",
-                )
-            mark_restored(tx, session.now.isoformat())
+            with session.store.write() as tx:
+                if tx.last_leader() is None:
+                    raise OrganizerError(
+                        "No worker has ever used this state, so it does not come from a dump.",
+                        hint="First run pg_restore --clean --if-exists, with the database in `state` of the configuration.",
+                        code="restore.empty",
+                    )
+                mark_restored(tx, session.now.isoformat())
         print(
             "Recorded. Start the worker now; an alert will name the submissions that were answered after the dump."
         )

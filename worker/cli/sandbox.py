@@ -70,9 +70,8 @@ def sandbox(
         throttle_per_minute=throttle if run is None else WORKERS_CALLS,
         visibility_timeout_s=visibility,
     )
-    signals: SimpleQueue[int] = (
-        SimpleQueue()
-    )  # an event cannot be set while the interrupted thread waits for it
+    # A handler can always write to it, but cannot set an event for which the interrupted thread begins to wait.
+    signals: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: signals.put(number))
     with Sandbox(settings) as server:

@@ -233,9 +233,8 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
         """Record that the repository shows the boards."""
         published, tip = result
         record_push(tx, self._configuration, self._cycle, published, now=now)
-        if self._has_files and not files_branch.missing(
-            tx, self._configuration
-        ):  # else the next part finds it
+        # While a part is missing, its push finds what happened to the branch.
+        if self._has_files and not files_branch.missing(tx, self._configuration):
             files_branch.compare(tx, self._configuration, tip, now=now)
 
     def recorded(self, result: tuple[Published, str | None], now: datetime) -> None:

@@ -148,7 +148,10 @@ def failure(
     """
     if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
         return damaged(file, str(cause))
-    name, hint = f"The state database {file}", "Check the disk space and the permissions."
+    name, hint = (
+        f"The state database {file}",
+        "Check the disk space, the permissions, and that it is on a disk of this machine.",
+    )
     if file is None:
         name = "The state database"
         hint = (
@@ -213,6 +216,13 @@ class LeaderLock:
         except BlockingIOError:
             os.close(handle)
             return None
+        except OSError as problem:
+            os.close(handle)
+            raise InfrastructureError(
+                f"The file system of the state directory {self._path.parent} gives no locks ({problem.strerror}).",
+                hint="Move the state to a disk of this machine, or to PostgreSQL.",
+                code="state.no_locks",
+            ) from None
         return handle
 
     def held(self) -> bool:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -343,6 +343,14 @@ def _closed_above(challenge: FaultyChallenge) -> None:
     _open_tasks(challenge)
     (challenge.folder / "state").mkdir(mode=0o755)
     challenge.folder.chmod(0o700)
+
+
+def _on_a_network_file_system(challenge: FaultyChallenge) -> None:
+    mounts = [
+        *psutil.disk_partitions(all=True),
+        SimpleNamespace(mountpoint=str(challenge.folder), fstype="nfs4"),
+    ]
+    challenge.monkeypatch.setattr(psutil, "disk_partitions", lambda *, all: mounts)
 
 
 def _hidden_until_the_end(challenge: FaultyChallenge) -> None:
@@ -678,6 +686,7 @@ SHADES: list[tuple[str, Fault]] = [
         "machine.state",
         (FAIL, changing(state="sqlite:///./board.git")),
     ),
+    ("machine.state", (WARN, _on_a_network_file_system)),
     ("machine.state", (FAIL, recorded(overwriting("state/worker.db", "no database " * 100)))),
     ("machine.capacity", (WARN, changing(scoring={"threads": 4096}))),
     ("machine.capacity", (WARN, _nearly_all_memory)),

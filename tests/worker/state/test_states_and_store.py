@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
 import random
@@ -29,7 +31,7 @@ from worker.evalai import Budget
 from worker.evalai.pacing import LONGEST_S, backoff
 from worker.fairness.membership import ShownValue
 from worker.organizer.doctor import Level, examine
-from worker.state import OutboxKind, State, Store
+from worker.state import LeaderLock, OutboxKind, State, Store
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -219,6 +221,18 @@ def test_a_damaged_database_is_named_with_what_to_do(
     examined = examine(harness.path, clock=lambda: NOW, only=["machine.state"])
     (finding,) = examined.outcomes[-1].findings
     assert (finding.level, finding.sentence) == (Level.FAIL, sentence.removeprefix("neuco-worker: "))
+
+
+def test_a_file_system_without_locks_is_named(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on some clusters; the hint says where the state can be."""
+
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(InfrastructureError, match=r"gives no locks \(Function not implemented\)\.") as error:
+        LeaderLock(harness.state).take()
+    assert "a disk of this machine, or to PostgreSQL" in error.value.hint
 
 
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=200), st.integers(6, 60))

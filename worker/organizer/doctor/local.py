@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -29,6 +30,8 @@ from worker.runtime.storage import GIGABYTE
 FEW_FOLDS = 10
 LADDER_FOLDS = 40  # with which the Ladder was measured, see SECURITY.md
 MEMORY_SHARE = 0.8  # of the machine's; MemoryMax= of the units
+# Types of file systems on another machine's disk.
+NETWORK = re.compile(r"9p|afs|beegfs|ceph|cifs|fuse\.(glusterfs|sshfs)|gpfs|lustre|nfs4?|smb3|vboxsf")
 DISTINCT_BYTES = 16  # of 32; random secrets have about 30 different bytes, and never as few as this
 
 
@@ -225,7 +228,7 @@ def _others_enter(folder: Path, base: Path) -> bool:
 
 
 def state(challenge: CheckedChallenge) -> Iterator[Finding]:
-    """Check that the state can be written, and only its owner can look into it; open the database."""
+    """Check that the state can be written, is on this machine, and only its owner can look into it; open the database."""
     folder = challenge.configuration.state_dir
     place = _existing(folder)
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
@@ -239,6 +242,11 @@ def state(challenge: CheckedChallenge) -> Iterator[Finding]:
             f"state: {file} is not a file.",
             "Name a file in a folder of its own, as in sqlite:///./state/worker.db.",
         )
+    if file is not None and NETWORK.fullmatch(kind := _file_system(place)):
+        yield warn(
+            f"state: {place} is on a network file system ({kind}), for which the database in {file.name} is not made.",
+            "Move the state to a disk of this machine, or to PostgreSQL, and correct the key state.",
+        )
     if folder.is_dir() and _others_enter(folder, challenge.base):
         yield fail(
             f"Every user of this machine can look into {folder}, where submissions and fold scores are kept.",
@@ -246,6 +254,16 @@ def state(challenge: CheckedChallenge) -> Iterator[Finding]:
         )
     with challenge.state():
         pass  # a database that cannot be opened is an error
+
+
+def _file_system(folder: Path) -> str:
+    """Return the type of the file system that has a folder; empty if it is unknown."""
+    import psutil
+
+    mounts = reversed(psutil.disk_partitions(all=True))  # what was mounted last hides the others
+    above = (mount for mount in mounts if folder.resolve().is_relative_to(mount.mountpoint))
+    found = max(above, key=lambda mount: len(mount.mountpoint), default=None)
+    return found.fstype if found else ""
 
 
 def disk(challenge: CheckedChallenge) -> Iterator[Finding]:

@@ -89,7 +89,7 @@ CHALLENGE: tuple[Check[CheckedChallenge], ...] = (
     ),
     Check(
         "machine.state",
-        "Can the state be written, and is it closed to users outside its group?",
+        "Can the state be written, and is it on this machine, and closed to users outside its group?",
         local.state,
     ),
     Check(

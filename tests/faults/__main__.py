@@ -1,7 +1,7 @@
 """Plant the small faults of ``faults.toml`` one at a time, and check that the tests named there notice each of them.
 
-Each fault is planted in a copy of the checkout. The copy has a virtual environment of its own, because the worker's child processes see
-neither PYTHONPATH nor the folder that the tests run in; so they and the command `neuco-worker` import the copy, too. Two copies are used
+Each fault is planted in a copy of the checkout. The copy has a virtual environment of its own, because the worker's child processes do
+not see the folder that the tests run in; so they and the command `neuco-worker` import the copy, too. Two copies are used
 at once. Their places never change, because the cache of compiled kernels depends on them: so only one run at a time in a checkout.
 """
 

@@ -73,6 +73,9 @@ class Child:
         environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
         environment |= {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         environment["TMPDIR"] = str(folder)
+        # Clusters provide libraries by it. A relative or empty part would mean the child's own folder.
+        places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join(place for place in places if place.startswith("/"))
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

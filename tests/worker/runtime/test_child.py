@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -47,6 +48,16 @@ def is_alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def test_a_child_finds_the_libraries_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the parent looks for them, but in no place that is relative to the child's own folder."""
+    monkeypatch.setenv("PYTHONPATH", ":/opt/numpy:relative::/opt/more:")
+    order = 'import json, os; print(json.dumps({"places": os.environ["PYTHONPATH"]}))'
+    with closing(started(tmp_path, sys.executable, "-c", order)) as child:
+        messages: list[dict[str, str]] = []
+        until(lambda: bool(messages.extend(child.messages()) or messages))
+    assert messages == [{"places": "/opt/numpy:/opt/more"}]
 
 
 def test_what_a_child_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from typing import IO, Any, cast
 import psutil
 
 KEPT_ENVIRONMENT = (
-    *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
+    *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "XDG_CACHE_HOME", "PYTHONUSERBASE"),
     *("NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
     # Which GPU to use, and where a container has its driver.
     *("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"),

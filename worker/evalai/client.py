@@ -7,6 +7,7 @@ the caller decides.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ from worker.evalai.records import (
     read_message,
 )
 from worker.evalai.transport import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, Transport
+from worker.runtime.http import HttpSession
 
 
 class Client(Transport):
@@ -70,6 +72,13 @@ class Client(Transport):
         self._queue = quote(queue, safe="")
         self._keeping = False
         self._kept: dict[str, Any] = {}
+
+    def again(self) -> Client:
+        """Return a client with the same token and connections of its own, which was not given up."""
+        fresh = copy.copy(self)
+        fresh._session, fresh._given_up = HttpSession(), False
+        fresh._keeping, fresh._kept = False, {}
+        return fresh
 
     # Queue ------------------------------------------------------------------------------------
 

@@ -95,7 +95,6 @@ class CallRunner:
         )
         self._retries: defaultdict[str, Retry] = defaultdict(Retry)
         self._reloaded = False
-        self._hung = False  # a thread that was given up may still use the client
         self._calls_before = 0  # count of the client when the current call began
         self.clock_agrees: bool | None = None
         self.fatal: NeucoError | None = None
@@ -134,7 +133,7 @@ class CallRunner:
         keep = self._budget.reserve + call.ahead
         if not self._budget.allows(now, answer=call.answer, keep=keep) or not self.due(ALL, now):
             return False
-        if self._reloaded or self._hung or self.tries(ALL):
+        if self._reloaded or self.tries(ALL):
             self._reloaded = False
             self._renew_client()
         self._calls_before, self._client.ahead = self._client.calls, None
@@ -152,10 +151,12 @@ class CallRunner:
         self._note_silence(ended.error, now)
         ended = self._runner.record(ended, now)
         self._compare_clocks(now)
-        self._hung |= ended.given_up
         # A call may consist of several requests; the others are counted now that their number is known.
         if (more := self._client.calls - self._calls_before - 1) > 0:
             self._budget.spend(now, more)
+        if ended.given_up:  # its thread may still use the old client, which sends nothing more
+            self._client.close()
+            self._client = self._client.again()
         if ended.error is None:
             self._succeeded(call, now)
         else:
@@ -206,7 +207,7 @@ class CallRunner:
         with contextlib.suppress(NeucoError):
             fresh = self._fresh_client(self._context.configuration)
             self._client.close()
-            self._client, self._hung = fresh, False
+            self._client = fresh
 
     def _compare_clocks(self, now: datetime) -> None:
         """Compare our clock with EvalAI's, and tell the organizer if they differ by minutes."""

@@ -309,6 +309,21 @@ def test_a_call_that_was_given_up_sends_nothing_later(harness: Harness) -> None:
 
 
 @pytest.mark.processes
+def test_a_call_that_hangs_while_the_token_cannot_be_read_is_tried_again(harness: Harness) -> None:
+    """The token that is known goes on to be used; that the call was given up concerns its own thread alone."""
+    gate = Gate("before call post")
+    with harness.worker(checkpoint=gate) as worker:
+        worker.drive()
+        gate.close()
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(gate.reached)
+        (harness.folder / "token").unlink()
+        pass_seconds(worker, 80, calls_hang=True)
+        worker.finish(pk)
+        gate.open()
+
+
+@pytest.mark.processes
 def test_a_push_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> None:
     """Git and all its processes are killed, the next push uses a new publisher, and answers never wait."""
     worker.drive()

@@ -5,7 +5,7 @@ systemd's ``DynamicUser``. So this module looks for a writable directory before 
 for itself (a few seconds).
 
 A power failure or a full disk can damage the cache, and numba fails on what it cannot read. So each file of code begins with its hash, and
-a function whose files cannot be read is compiled again.
+a function whose file cannot be read is compiled again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import hashlib
 import logging
 import os
 import pickle
-import secrets
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -92,39 +91,38 @@ _NumbaFiles: Any = caching.IndexDataCacheFile
 
 
 class _CacheFiles(_NumbaFiles):  # type: ignore[misc]
-    """The cached code of one function: an index, and a file for each signature."""
+    """The cached code of one function: a file for each signature and processor.
 
-    def _load_index(self) -> dict[Any, str]:
+    numba numbers the files in an index, of which processes that write at the same time lose a part, or name code of the other. Here the
+    name of a file says for what its code was compiled.
+    """
+
+    def load(self, key: object) -> object:
+        """Return what was compiled for a signature and a processor; None if it must be compiled."""
+        file = Path(self._cache_path, self._name_of(key))
         try:
-            return dict(super()._load_index())
-        except Exception:  # noqa: BLE001 - pickle raises anything
-            self._remove(self._index_name)
-            return {}
-
-    def _data_name(self, _number: int) -> str:
-        """Name a file that no other process writes: its index may be the last one, and name this file for other code."""
-        name: str = super()._data_name(secrets.randbits(64))
-        return name
-
-    def _save_data(self, name: str, data: object) -> None:
-        code = self._dump(data)
-        with self._open_for_write(str(Path(self._cache_path, name))) as file:
-            file.write(hashlib.sha256(code).digest() + code)
-
-    def _load_data(self, name: str) -> object:
-        content = Path(self._cache_path, name).read_bytes()
+            content = file.read_bytes()
+        except OSError:
+            return None
         size = hashlib.sha256().digest_size
         if hashlib.sha256(content[size:]).digest() != content[:size]:
-            self._remove(name)
-            raise FileNotFoundError  # numba compiles the function again
+            file.unlink(missing_ok=True)
+            logging.getLogger("scoring").warning(
+                "The file %s with compiled code is damaged, so its function is compiled again.", file
+            )
+            return None
         return pickle.loads(content[size:])  # noqa: S301 - our own
 
-    def _remove(self, name: str) -> None:
-        damaged = Path(self._cache_path, name)
-        damaged.unlink(missing_ok=True)
-        logging.getLogger("scoring").warning(
-            "The file %s with compiled code is damaged, so its function is compiled again.", damaged
-        )
+    def save(self, key: object, data: object) -> None:
+        """Keep what was compiled for a signature and a processor."""
+        code = self._dump(data)
+        with self._open_for_write(str(Path(self._cache_path, self._name_of(key)))) as file:
+            file.write(hashlib.sha256(code).digest() + code)
+
+    def _name_of(self, key: object) -> str:
+        compiled_for = repr((self._version, self._source_stamp, key)).encode()
+        name: str = self._data_name(int.from_bytes(hashlib.sha256(compiled_for).digest()[:8], "big"))
+        return name
 
 
 def compiled(function: Function) -> Function:

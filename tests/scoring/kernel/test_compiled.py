@@ -64,22 +64,17 @@ def zeros_within(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("kind", "damage"),
-    [
-        ("nbi", lambda _: b""),
-        ("nbi", lambda content: bytes(len(content))),
-        ("nbc", lambda content: content[:-10]),
-        ("nbc", zeros_within),
-    ],
-    ids=["empty index", "index of zeros", "code cut off", "zeros within code"],
+    "damage",
+    [lambda _: b"", lambda content: bytes(len(content)), lambda content: content[:-10], zeros_within],
+    ids=["empty", "zeros", "cut off", "zeros within"],
 )
 def test_a_damaged_file_is_named_and_made_again_once(
-    tmp_path: Path, kind: str, damage: Callable[[bytes], bytes]
+    tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
-    """An index or a file of code that did not reach the disk whole is replaced; numba alone would fail on it, or run it."""
+    """A file of code that did not reach the disk whole is replaced; numba alone would fail on it, or run it."""
     whole, told = run(NUMBA_CACHE_DIR=str(tmp_path))
     assert told == ""
-    [path] = tmp_path.rglob(f"*.{kind}")
+    [path] = tmp_path.rglob("*.nbc")
     path.write_bytes(damage(path.read_bytes()))
     again, told = run(NUMBA_CACHE_DIR=str(tmp_path))
     assert again == whole
@@ -87,19 +82,29 @@ def test_a_damaged_file_is_named_and_made_again_once(
     assert run(NUMBA_CACHE_DIR=str(tmp_path)) == (whole, "")
 
 
-def test_processes_that_compile_at_the_same_time_never_run_the_code_of_the_other(tmp_path: Path) -> None:
+def test_processes_that_compile_at_the_same_time_keep_the_code_of_both(tmp_path: Path) -> None:
     """They may compile for other arguments or, with a shared home folder, for another processor; one begins before the other ends."""
 
     class Interrupted(jit._CacheFiles):
-        def _save_data(self, name: str, data: object) -> None:
+        def _dump(self, data: object) -> bytes:
             other.save("other", "code of the other")
-            super()._save_data(name, data)
+            code: bytes = super()._dump(data)
+            return code
 
     other, one = jit._CacheFiles(str(tmp_path), "f", "stamp"), Interrupted(str(tmp_path), "f", "stamp")
-    other._load_index = dict  # it has read the index before
     one.save("one", "code of the one")
     later = jit._CacheFiles(str(tmp_path), "f", "stamp")
-    assert (later.load("one"), later.load("other")) == (None, "code of the other")
+    assert (later.load("one"), later.load("other")) == ("code of the one", "code of the other")
+
+
+def test_versions_that_share_a_folder_keep_their_code_and_add_no_file_later(tmp_path: Path) -> None:
+    """Of numba, or of a source: each finds again what it compiled, however often the other one has run."""
+    versions = [jit._CacheFiles(str(tmp_path), "f", stamp) for stamp in ("old", "new")]
+    for number in range(3):
+        for files in versions:
+            assert files.load("key") == (files._source_stamp if number else None)
+            files.save("key", files._source_stamp)
+    assert len(list(tmp_path.iterdir())) == len(versions)
 
 
 @pytest.mark.parametrize("variable", ["NUMBA_NUM_THREADS=0", "NUMBA_DISABLE_JIT=1"])

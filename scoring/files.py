@@ -33,8 +33,9 @@ def write_files(folder: Path, files: Mapping[str, bytes], *, private: tuple[str,
                 raise OSError(errno.EINVAL, "it is a folder, a link or a device")
             for parent in reversed([path for path in place.parents if not path.exists()]):
                 below = f"{parent.relative_to(folder)}/" if parent.is_relative_to(folder) else "/"
-                parent.mkdir(0o700 if below.startswith(private) else 0o777)
-                made.append(parent)
+                with suppress(FileExistsError):  # the other process was quicker
+                    parent.mkdir(0o700 if below.startswith(private) else 0o777)
+                    made.append(parent)
             mode = 0o600 if name.startswith(private) else 0o666
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
                 made.append(part)

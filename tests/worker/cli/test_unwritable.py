@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import Any
 
 import pytest
@@ -154,6 +154,20 @@ def test_two_processes_can_write_the_same_files(tmp_path: Path) -> None:
 
     write_files(tmp_path, Interrupted(a=b"this", b=b"this"))
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"this", "b": b"this"}
+
+
+def test_two_processes_can_write_into_the_same_new_folder(tmp_path: Path) -> None:
+    """Both find that it is not there; the second one to make it goes on."""
+
+    class Missing(PosixPath):
+        def exists(self, **options: Any) -> bool:
+            found = super().exists(**options)
+            if not found:
+                write_files(Path(self), {"b": b"other"})
+            return found
+
+    write_files(Missing(tmp_path / "new"), {"a": b"this"})
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"a", "b"}
 
 
 def test_a_folder_in_which_another_rehearsal_has_begun_is_not_removed(tmp_path: Path) -> None:

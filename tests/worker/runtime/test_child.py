@@ -114,10 +114,11 @@ def test_a_child_for_which_there_is_no_thread_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
     """It could not be spoken with; that it was started is told as if there had been no process."""
-    start = threading.Thread.start
+    start, named = threading.Thread.start, set[str]()
 
     def limited(thread: threading.Thread) -> None:
         """Start a thread, unless the machine allows no more."""
+        named.add(thread.name)
         if thread.name.startswith("child-") and thread.name.endswith(f"-{which}"):
             raise RuntimeError("can't start new thread")
         start(thread)
@@ -126,7 +127,8 @@ def test_a_child_for_which_there_is_no_thread_is_ended(
     with pytest.raises(OSError, match="temporarily unavailable"):
         started(tmp_path, "sleep", "1000")
     assert not (tmp_path / "child").exists()
-    assert not any(child.cmdline() == ["sleep", "1000"] for child in psutil.Process().children())
+    (pid,) = {int(name.split("-")[1]) for name in named if name.startswith("child-")}
+    assert not psutil.pid_exists(pid)
 
 
 class Growth(ChildAct[dict[str, str]]):

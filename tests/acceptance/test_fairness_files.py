@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -27,7 +28,7 @@ from tests.acceptance.fair_challenge import (
     with_file,
 )
 from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import DIM, Harness, embeddings, git
+from tests.worker.harness.harness import DIM, Harness, Killed, embeddings, git
 from worker.evaluation.evaluate_child import EvaluationOrder
 from worker.evaluation.stored import KeepContent
 from worker.fairness import disclosure
@@ -214,9 +215,13 @@ def test_contents_too_large_for_the_repository_are_left_out(
 
 @pytest.mark.processes
 def test_what_is_disqualified_during_a_reveal_is_not_published(
-    tmp_path: Path, fork_server: ForkServer
+    tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The board at the moment of the reveal decides, not the one by which the files were prepared."""
+    """The board at the moment of the reveal decides, not the one by which the files were prepared; a kill leaves no half of a file."""
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
     with (
         Harness(
             tmp_path, changes={"fairness": {"publish_files": "top:9"}}, fork_server=fork_server
@@ -229,9 +234,14 @@ def test_what_is_disqualified_during_a_reveal_is_not_published(
         prepare_files(session, ["dev"], tell=print)
         disqualify(session, gone, "it trained on the labels")
         worker.drive()
-        reveal(session, ["dev"], labels=True, open_too=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", killed)
+            with pytest.raises(Killed):
+                reveal(session, ["dev"], labels=True, open_too=True)
         prepared = [path.name for path in (harness.state / "published" / "dev").iterdir()]
         assert prepared == [worker.row(stays).content_hash]
+        reveal(session, ["dev"], labels=True, open_too=True)
+        assert prepared == [path.name for path in (harness.state / "published" / "dev").iterdir()]
 
 
 @pytest.mark.processes

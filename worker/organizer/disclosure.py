@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,6 @@ from leaderboard.ranking import counted, from_json
 from leaderboard.report import similarities_of_rows
 from scoring.errors import ParticipantError
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
-from worker.challenge.configuration import Configuration
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
 from worker.evaluation.stored import KeepContent
@@ -44,21 +44,24 @@ def prepare_files(session: OrganizerSession, phases: Collection[str], *, tell: T
     for name in phases:
         with session.store.read() as tx:
             setup = open_phase(tx, name, secret)
-            remove_undue(tx, session.configuration, name)
+            remove_undue(tx, session, name)
             rows = _due(tx, name)
         for row in rows:
             if reason := _prepare(session, setup, row):
                 tell(f"The file of submission {row.pk} in phase {name} is not published: {reason}.")
 
 
-def remove_undue(tx: Transaction, configuration: Configuration, phase: str) -> None:
+def remove_undue(tx: Transaction, session: OrganizerSession, phase: str) -> None:
     """Remove what was prepared of a phase and is no longer due, by this reveal or one that was ended: it would be published."""
     if phase in tx.revealed():
         return
     contents = {row.content_hash for row in _due(tx, phase)}
-    for place in files_branch.folder(configuration, phase).glob("*"):
+    for place in files_branch.folder(session.configuration, phase).glob("*"):
         if place.name not in contents:
-            shutil.rmtree(place)
+            removed = session.files.of_command()  # first, because half of it must not count as prepared
+            with suppress(FileNotFoundError):  # another command was quicker
+                place.rename(removed)
+            shutil.rmtree(removed, ignore_errors=True)
 
 
 def unpublished_files(session: OrganizerSession) -> int:

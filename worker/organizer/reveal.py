@@ -80,7 +80,7 @@ def reveal(
         if left_out := _still_open(tx, phases, open_too=open_too):
             raise _refusal(tx, left_out)
         for name in phases:
-            remove_undue(tx, configuration, name)
+            remove_undue(tx, session, name)
         now = tx.attestation_time(register(tx, session.clock()))
         wanted = dict.fromkeys(phases, labels)
         fresh = open_news(tx, configuration, signer(tx, configuration), now=now, reveal=wanted)

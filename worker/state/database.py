@@ -148,10 +148,8 @@ def failure(
     """
     if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
         return damaged(file, str(cause))
-    name, hint = (
-        f"The state database {file}",
-        "Check the disk space, the permissions, and that it is on a disk of this machine.",
-    )
+    name = f"The state database {file}"
+    hint = "Check the disk space, the permissions, and that it is on a disk of this machine."
     if file is None:
         name = "The state database"
         hint = (

@@ -260,8 +260,9 @@ def _file_system(folder: Path) -> str:
     """Return the type of the file system that has a folder; empty if it is unknown."""
     import psutil
 
+    place = folder.resolve()
     mounts = reversed(psutil.disk_partitions(all=True))  # what was mounted last hides the others
-    above = (mount for mount in mounts if folder.resolve().is_relative_to(mount.mountpoint))
+    above = (mount for mount in mounts if place.is_relative_to(mount.mountpoint))
     found = max(above, key=lambda mount: len(mount.mountpoint), default=None)
     return found.fstype if found else ""
 

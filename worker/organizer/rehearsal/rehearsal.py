@@ -33,7 +33,7 @@ from worker.verify.recompute import published_verdicts
 
 # calls a minute, so that the rehearsal never waits
 UNHINDERED = 1_000_000
-TELL_AFTER_S = 10.0  # without an answer, a wait is told with its reasons, and again after twice the time
+TELL_AFTER_S = 30.0  # longer than a draw takes; a wait is told then, and again after twice the time
 PATIENCE_S = 120.0  # beyond a submission's deadline, without an answer, after which the rehearsal has failed
 LOOK_EVERY_S = 0.2
 ANSWERED = ("finished", "failed")

@@ -34,13 +34,10 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
     """
     from scoring.kernel.sums import add_rows
 
-    values = np.ascontiguousarray(matrix)
     sums = np.zeros(matrix.shape[1])
-    add_rows(values, 0.0, False, sums)
+    add_rows(np.ascontiguousarray(matrix), 0.0, False, sums)
     mean = math.fsum(sums) / matrix.size
-    sums[:] = 0
-    add_rows(values, mean, True, sums)
-    return Moments(mean=mean, std=math.sqrt(math.fsum(sums) / matrix.size))
+    return Moments(mean=mean, std=math.sqrt(math.fsum(column_squares(matrix, mean)) / matrix.size))
 
 
 def column_squares(matrix: NDArray[np.float32], mean: float) -> NDArray[np.float64]:

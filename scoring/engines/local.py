@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -127,17 +128,11 @@ def available_cores() -> int:
 
 def _cgroup_quota(root: Path = Path("/sys/fs/cgroup")) -> float | None:
     """Read the control group's CPU quota in cores (version 2, then version 1); None if there is no limit."""
-    try:
-        limit, period = (root / "cpu.max").read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        pass
-    try:
-        limit_us = int((root / "cpu" / "cpu.cfs_quota_us").read_text())
-        period_us = int((root / "cpu" / "cpu.cfs_period_us").read_text())
-    except (OSError, ValueError):
-        return None
-    return limit_us / period_us if limit_us > 0 else None
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        with suppress(OSError, ValueError):
+            limit, period = " ".join((root / name).read_text() for name in names).split()
+            return None if limit in {"max", "-1"} else int(limit) / int(period)
+    return None
 
 
 def _jobs(unit: Unit) -> Iterator[_Job]:

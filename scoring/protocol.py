@@ -76,7 +76,7 @@ def ids_hash(ids: tuple[str, ...]) -> str:
     Returns:
         SHA-256 in hex.
     """
-    return _framed_hash(sorted(identifier.encode() for identifier in ids))
+    return hashlib.sha256(framed(sorted(identifier.encode() for identifier in ids))).hexdigest()
 
 
 def row_set_hash(ids: tuple[str, ...], groups: tuple[str, ...] = ()) -> str:
@@ -90,11 +90,10 @@ def row_set_hash(ids: tuple[str, ...], groups: tuple[str, ...] = ()) -> str:
     pairs = sorted(
         (identifier.encode(), group.encode()) for identifier, group in zip(ids, groups, strict=True)
     )
-    return _framed_hash([_GROUPED_DOMAIN, *(part for pair in pairs for part in pair)])
+    parts = [_GROUPED_DOMAIN, *(part for pair in pairs for part in pair)]
+    return hashlib.sha256(framed(parts)).hexdigest()
 
 
-def _framed_hash(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.hexdigest()
+def framed(parts: Iterable[bytes]) -> bytes:
+    """Join parts, each after its length, so that no two sequences of parts give the same bytes."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)

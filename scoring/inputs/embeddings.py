@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.protocol import framed
+
 HASH_DOMAIN = b"neuco-worker embeddings 1\0"
 SUFFIX = re.compile(r"\.zarr(\.zip)?\Z")
 
@@ -112,8 +114,7 @@ def canonical_bytes(ids: Sequence[str], columns: int) -> int:
 
 def _header(ids: Sequence[str], shape: tuple[int, ...]) -> bytes:
     lengths = (length.to_bytes(8, "big") for length in shape)
-    names = (len(encoded).to_bytes(8, "big") + encoded for encoded in (name.encode() for name in ids))
-    return b"".join((HASH_DOMAIN, *lengths, *names))
+    return b"".join((HASH_DOMAIN, *lengths, framed(map(str.encode, ids))))
 
 
 def without_suffix(identifier: str) -> str:

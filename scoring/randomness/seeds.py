@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.protocol import DERIVATION_VERSION
+from scoring.protocol import DERIVATION_VERSION, framed
 
 _SEEDS_DOMAIN = b"neuco-worker/seeds"
 _COMMITMENT_DOMAIN = b"neuco-worker/phase-key-commitment"
@@ -42,7 +42,7 @@ def phase_key(secret: bytes, phase: str) -> bytes:
 
 def secret_commitment(key: bytes) -> str:
     """Return the SHA-256 (hex) that commits to a phase key without showing it, and may be published before the phase starts."""
-    return hashlib.sha256(_framed(_COMMITMENT_DOMAIN, key)).hexdigest()
+    return hashlib.sha256(framed((_COMMITMENT_DOMAIN, key))).hexdigest()
 
 
 def fold_seeds(
@@ -61,17 +61,11 @@ def fold_seeds(
     """
     seeds = np.empty((2, folds), dtype=np.uint32)
     for fold in range(folds):
-        message = _framed(
-            _SEEDS_DOMAIN, derivation.to_bytes(8, "big"), row_set.encode(), fold.to_bytes(8, "big")
-        )
-        digest = hmac.new(key, message, hashlib.sha256).digest()
+        message = (_SEEDS_DOMAIN, derivation.to_bytes(8, "big"), row_set.encode(), fold.to_bytes(8, "big"))
+        digest = hmac.new(key, framed(message), hashlib.sha256).digest()
         seeds[0, fold] = int.from_bytes(digest[:4], "big")
         seeds[1, fold] = int.from_bytes(digest[4:8], "big")
     return seeds[0], seeds[1]
-
-
-def _framed(*parts: bytes) -> bytes:
-    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
 def held_out(rows: int, test_size: float) -> int:

@@ -20,7 +20,7 @@ from scoring.inputs.faults import ID_NAMES
 from scoring.inputs.lines import FLOAT32_MAX, NUMBER
 from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of
-from scoring.protocol import Recipe, row_set_hash
+from scoring.protocol import Recipe, framed, row_set_hash
 from scoring.tasks.packages import NAME, is_package, read_package
 
 MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
@@ -368,9 +368,7 @@ def task_version(
     The formatting of the file does not matter.
     """
     digest = hashlib.sha256(HASH_DOMAIN + kind.value.encode() + b"\0")
-    for identifier in ids:
-        encoded = identifier.encode()
-        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    digest.update(framed(map(str.encode, ids)))
     digest.update(labels.astype(">f8").tobytes())
     version = digest.hexdigest()
     if groups:

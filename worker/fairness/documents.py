@@ -20,6 +20,7 @@ from pydantic import (
 
 from scoring.documents import UNREADABLE
 from scoring.errors import OrganizerError
+from scoring.protocol import framed
 
 
 def _moment(value: object) -> datetime:
@@ -41,10 +42,7 @@ NONCE_BYTES = 32
 
 def digest(domain: str, *parts: bytes) -> str:
     """Hash length-prefixed parts under a domain, so that no two kinds of commitment have the same input; SHA-256 in hex."""
-    result = hashlib.sha256()
-    for part in (f"neuco-worker/{domain}".encode(), *parts):
-        result.update(len(part).to_bytes(8, "big") + part)
-    return result.hexdigest()
+    return hashlib.sha256(framed((f"neuco-worker/{domain}".encode(), *parts))).hexdigest()
 
 
 class Malformed(ValueError):

@@ -30,6 +30,7 @@ from pydantic import (
 from leaderboard.exchange.runs import SUMMARY, method_of, read_run
 from scoring.documents import contents
 from scoring.errors import OrganizerError
+from scoring.printable import name_some
 
 RESULTS = "results_and_parameters.csv"
 INFO = "additional_info.json"
@@ -271,7 +272,7 @@ def _read_results(path: Path) -> tuple[pd.DataFrame, list[str]]:
         for fault in error.errors():
             line, column = int(fault["loc"][0]) + 2, fault["loc"][1]
             places[f"`{column}` {_words(fault)}"].append(f"line {line} ({_quoted(str(fault['input']))})")
-        return empty, [f"{what}: {_some(where)}." for what, where in places.items()]
+        return empty, [f"{what}: {name_some(where, SHOWN)}." for what, where in places.items()]
     if not rows:
         return empty, [f"`{RESULTS}` has no results."]
     results = pd.DataFrame([row.model_dump(include=set(empty.columns)) for row in rows])
@@ -294,31 +295,25 @@ def _judge_metrics(results: pd.DataFrame) -> Iterator[str]:
             yield f"{_quoted(str(dataset))} is measured by {', '.join(map(_quoted, used))}; use one metric per dataset."
 
 
+WORDS = {
+    **dict.fromkeys(("json_invalid", "dict_type"), "is not a JSON object"),
+    "missing": "is missing",
+    "string_too_short": "is empty",
+    "string_type": "is not a text (write `N/A` if there is nothing to say)",
+    **dict.fromkeys(("float_parsing", "float_type", "finite_number"), "is not a number"),
+}
+"""What is wrong with a value, by pydantic's name for it."""
+
+
 def _words(fault: Mapping[str, Any]) -> str:
     """Return what is wrong with a value, in the words of people who do not know pydantic."""
-    kind = fault["type"]
-    if kind in ("json_invalid", "dict_type"):
-        return "is not a JSON object"
-    if kind == "missing":
-        return "is missing"
-    if kind == "string_too_short":
-        return "is empty"
-    if kind == "string_type":
-        return "is not a text (write `N/A` if there is nothing to say)"
-    if kind in ("float_parsing", "float_type", "finite_number"):
-        return "is not a number"
-    message: str = fault["msg"]
-    return message.removeprefix("Value error, ").replace("Input should be", "should be").replace("'", "`")
+    message: str = fault["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
+    return WORDS.get(fault["type"], message.replace("'", "`"))
 
 
 def _place(fault: Mapping[str, Any]) -> str:
     keys = [f"number {key + 1}" if isinstance(key, int) else f"`{key}`" for key in reversed(fault["loc"])]
     return " of ".join([*keys, f"`{INFO}`"])
-
-
-def _some(places: Sequence[str]) -> str:
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    return ", ".join(places[:SHOWN]) + more
 
 
 def _quoted(text: str) -> str:

@@ -230,9 +230,8 @@ def _hint(value: str) -> str:
     bare = value.casefold()
     if bare in MISSING or bare in {"-", "–", "—", "?", "tbd", "x"}:
         return "Every entry needs a score in every task: complete it, or leave out the entry or the task."
-    if "\u2212" in value:
-        return "Write numbers with the characters 0 to 9, point, hyphen and e."
     for signs, hint in (
+        (("\u2212",), "Write numbers with the characters 0 to 9, point, hyphen and e."),
         (("±", "+/-", "+-", "\\pm"), "Write the score alone, without its uncertainty."),
         (("%",), "Write numbers without percent signs."),
         (

@@ -72,7 +72,7 @@ def decide(name: str, values: Any, declared: TaskType | None = None) -> tuple[Ta
         values = values.ravel()
     if np.ndim(values) > 1 and values.shape[1:] != (1,):
         return _indicators(name, values, declared)
-    column = pd.Series(_column(values))
+    column = pd.Series(values.iloc[:, 0] if isinstance(values, pd.DataFrame) else values)
     labeled = ~column.isna().to_numpy(dtype=bool)
     given = column[labeled].reset_index(drop=True).infer_objects()
     if not len(given):
@@ -97,10 +97,6 @@ def decide(name: str, values: Any, declared: TaskType | None = None) -> tuple[Ta
     else:
         raise _refused(name, f"of the type {type(given[0]).__qualname__}")
     return decided, labeled
-
-
-def _column(values: Any) -> Any:
-    return values.iloc[:, 0] if isinstance(values, pd.DataFrame) else values
 
 
 def _refused(name: str, what: str) -> WrongType:

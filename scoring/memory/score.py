@@ -26,11 +26,17 @@ from scoring.memory.kinds import decide, split_name
 from scoring.memory.pairing import as_text, pair
 from scoring.memory.result import Result
 from scoring.neuco_bench.configuration import SAMPLE, StandaloneSettings, parameters_of, parse_settings
-from scoring.neuco_bench.labels import LabeledTask, Labels, id_names, names_a_folder, read_annotations
+from scoring.neuco_bench.labels import (
+    LabeledTask,
+    Labels,
+    id_names,
+    names_a_folder,
+    read_annotations,
+    remarks,
+)
 from scoring.neuco_bench.material import Material, chosen_tasks, join_material, read_material
 from scoring.neuco_bench.reading import take_embeddings
 from scoring.neuco_bench.run import SEED, score_run
-from scoring.printable import count_of
 from scoring.probes import PROBES
 from scoring.probes.probe import probe_class
 from scoring.progress import progress_bar
@@ -340,7 +346,7 @@ def _labeled(
 ) -> tuple[Labels, list[str], list[tuple[str, ...]]]:
     """Pair the labels of all tasks with embeddings, and decide what is predicted; return labels, notes, and the ids of each task's rows."""
     names = None if embeddings is None else [*index_of(embeddings.rows)]
-    done, warned, notes, named = [], [], [], list[tuple[str, ...]]()
+    done, warned, notes, named = [], list[str](), [], list[tuple[str, ...]]()
     for task in tasks:
         name, declared = split_name(task.name)
         if not name.strip() or not names_a_folder(name):
@@ -368,7 +374,7 @@ def _labeled(
         kind, labeled = decide(name, task.values, declared)
         notes += [kind.note] if kind.note else []
         ids = tuple(identifier for identifier, is_labeled in zip(ids, labeled, strict=True) if is_labeled)
-        warned += _remarks(name, ids, missing=int((~labeled).sum()))
+        warned += remarks(name, ids, missing=int((~labeled).sum()))
         done.append(LabeledTask(name=name, kind=kind.kind, ids=ids, labels=kind.labels, classes=kind.classes))
     if not done:
         raise WrongValue("There are no tasks in the labels.", hint="Give at least one.", code="score.labels")
@@ -378,16 +384,3 @@ def _labeled(
         )
     ordered = tuple(sorted(done, key=lambda task: task.name))
     return Labels(tasks=ordered, packages=(), warnings=tuple(warned)), notes, named
-
-
-def _remarks(name: str, ids: Sequence[str], *, missing: int) -> list[str]:
-    remarks = []
-    if missing:
-        remarks.append(
-            f"{name}: {count_of(missing, 'row without a label was', 'rows without a label were')} left out."
-        )
-    if repeated := len(ids) - len(set(ids)):
-        remarks.append(
-            f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
-        )
-    return remarks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,19 +150,6 @@ def read_labels(
     labeled = [row for row in rows if row.label.casefold() not in absent]
     ids, texts = tuple(without_suffix(row.identifier) for row in labeled), [row.label for row in labeled]
     groups = tuple(row.group for row in labeled if row.group)
-    warnings = []
-    if missing := len(rows) - len(labeled):
-        words = sorted({row.label for row in rows} - {"", *texts})
-        meaning = (
-            f"; {name_some(words, 3)} {'counts' if len(words) == 1 else 'count'} as missing" if words else ""
-        )
-        warnings.append(
-            f"{name}: {count_of(missing, 'row without a label was', 'rows without a label were')} left out{meaning}."
-        )
-    if repeated := len(ids) - len(set(ids)):
-        warnings.append(
-            f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
-        )
     if not labeled:
         raise OrganizerError(
             f"{path} has no labels.",
@@ -179,7 +166,21 @@ def read_labels(
         )
     labels, classes = _encoded(texts, kind, name)
     task = LabeledTask(name=name, kind=kind, ids=ids, labels=labels, classes=classes, groups=groups)
-    return task, tuple(warnings)
+    words = sorted({row.label for row in rows} - {"", *texts})
+    meaning = (
+        f"; {name_some(words, 3)} {'counts' if len(words) == 1 else 'count'} as missing" if words else ""
+    )
+    return task, tuple(remarks(name, ids, missing=len(rows) - len(labeled), meaning=meaning))
+
+
+def remarks(name: str, ids: Sequence[str], *, missing: int, meaning: str = "") -> Iterator[str]:
+    """Yield what a reader should know of a task: its rows without a label, with words that mean this, and repeated ids."""
+    if missing:
+        yield f"{name}: {count_of(missing, 'row without a label was', 'rows without a label were')} left out{meaning}."
+    if repeated := len(ids) - len(set(ids)):
+        yield (
+            f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
+        )
 
 
 def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any], tuple[str, ...]]:

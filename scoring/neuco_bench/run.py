@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,7 @@ def score_run(
     if scale is not NEUTRAL:
         warnings.extend(_dominant(material.embeddings, scale))
     is_judged = settings.probe_type == "linear" and scale is not NEUTRAL
-    for sharing in _probe_inputs(joined, matrix, scale, together=probe.shares_folds):
+    for sharing in _with_rows(joined, matrix, scale, together=probe.shares_folds):
         begun = time.perf_counter()
         trained = probe.train(
             *sharing,
@@ -161,50 +161,27 @@ def score_run(
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Joined:
-    """A task's samples with an embedding: their rows in the matrix, targets with their scale, and group numbers, if they have groups."""
-
-    task: LabeledTask
-    index: NDArray[np.intp]
-    targets: NDArray[Any]
-    groups: NDArray[np.int32] | None
-    label_low: float
-    label_range: float
-
-    @property
-    def samples(self) -> bytes:
-        """Equal for tasks with the same rows and splits."""
-        return self.index.tobytes() + (b"" if self.groups is None else b" " + self.groups.tobytes())
-
-
-def _probe_inputs(
-    joined: Sequence[_Joined], matrix: NDArray[np.float32], scale: Moments, *, together: bool
+def _with_rows(
+    joined: Sequence[tuple[NDArray[np.intp], ProbeInput]],
+    matrix: NDArray[np.float32],
+    scale: Moments,
+    *,
+    together: bool,
 ) -> Iterator[list[ProbeInput]]:
-    """Yield the inputs of one task after the other, or ``together``, of all tasks with the same samples.
+    """Yield the inputs of one task after the other, or ``together``, of all tasks with the same samples and splits.
 
     Consecutive tasks with the same samples share their rows.
     """
-    sharing: dict[bytes | int, list[_Joined]] = {}
-    for place, each in enumerate(joined):
-        sharing.setdefault(each.samples if together else place, []).append(each)
+    sharing: dict[object, list[tuple[NDArray[np.intp], ProbeInput]]] = {}
+    for place, (index, data) in enumerate(joined):
+        samples = index.tobytes(), None if data.groups is None else data.groups.tobytes()
+        sharing.setdefault(samples if together else place, []).append((index, data))
     last, rows = np.empty(0, dtype=np.intp), matrix[:0]
     for tasks in sharing.values():
-        if not np.array_equal(last, tasks[0].index):
-            last, rows = tasks[0].index, gather(matrix, tasks[0].index, scale)
-        yield [
-            ProbeInput(
-                name=each.task.name,
-                kind=each.task.kind,
-                rows=rows,
-                targets=each.targets,
-                classes=each.task.classes,
-                groups=each.groups,
-                label_low=each.label_low,
-                label_range=each.label_range,
-            )
-            for each in tasks
-        ]
+        index = tasks[0][0]
+        if not np.array_equal(last, index):
+            last, rows = index, gather(matrix, index, scale)
+        yield [replace(data, rows=rows) for _, data in tasks]
 
 
 def _large_enough(
@@ -254,17 +231,25 @@ def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
         )
 
 
-def _join(task: LabeledTask, rows: Mapping[str, int], *, normalize: bool) -> _Joined:
-    """Return a task's samples in the order of the label file, without ids that have no embedding."""
+def _join(
+    task: LabeledTask, rows: Mapping[str, int], *, normalize: bool
+) -> tuple[NDArray[np.intp], ProbeInput]:
+    """Return the row of each sample of a task, in the order of the label file and without ids that have no embedding; and its input.
+
+    The input has no rows yet, because those of all tasks need not be in memory at once.
+    """
     labeled = [place for place, identifier in enumerate(task.ids) if identifier in rows]
     groups = [task.groups[place] for place in labeled] if task.groups else []
     check_sizes(groups, f"The task {task.name}")
     labels = task.labels[labeled]
     is_scaled = normalize and task.kind is TaskType.REGRESSION
-    return _Joined(
-        task=task,
-        index=np.array([rows[task.ids[place]] for place in labeled], dtype=np.intp),
+    index = np.array([rows[task.ids[place]] for place in labeled], dtype=np.intp)
+    return index, ProbeInput(
+        name=task.name,
+        kind=task.kind,
+        rows=np.empty((0, 0), dtype=np.float32),
         targets=_targets(task, labels, normalize=normalize),
+        classes=task.classes,
         groups=group_numbers(groups) if groups else None,
         label_low=float(labels.min()) if is_scaled else 0.0,
         label_range=float(np.ptp(labels)) if is_scaled else 1.0,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -41,14 +42,17 @@ class Block:
     Attributes:
         text: The lines; the last one ends with a line feed, too.
         line: Number of the first.
-        lines: How many.
         unended: Whether the file has no line feed at its end, which is here.
     """
 
     text: bytes
     line: int
-    lines: int
     unended: bool = False
+
+    @cached_property
+    def lines(self) -> int:
+        """How many lines there are; counted faster than by bytes.count, and other threads run meanwhile."""
+        return int(np.count_nonzero(np.frombuffer(self.text, dtype=np.uint8) == LINE_FEED))
 
 
 @dataclass(kw_only=True)
@@ -102,7 +106,7 @@ def blocks(source: Readable, faults: Faults, *, most_lines: int = MOST_ROWS) -> 
     while chunk := source.read(BLOCK_BYTES):
         end = chunk.rfind(b"\n") + 1
         if end:
-            block = _block(b"".join((left, memoryview(chunk)[:end])), line)
+            block = Block(text=b"".join((left, memoryview(chunk)[:end])), line=line)
             left = chunk[end:]
             yield block
             line += block.lines
@@ -115,13 +119,7 @@ def blocks(source: Readable, faults: Faults, *, most_lines: int = MOST_ROWS) -> 
                 raise faults.fatal("file.line_ends")
             raise faults.fatal("file.line_too_long", f"line {line} has more than {LONGEST_LINE:,} bytes")
     if left:
-        yield _block(left + b"\n", line, unended=True)
-
-
-def _block(text: bytes, line: int, *, unended: bool = False) -> Block:
-    # Faster than bytes.count, and other threads run meanwhile.
-    lines = int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == LINE_FEED))
-    return Block(text=text, line=line, lines=lines, unended=unended)
+        yield Block(text=left + b"\n", line=line, unended=True)
 
 
 def read_header(stream: Iterator[Block], faults: Faults, *, most_columns: int) -> tuple[list[str], Block]:
@@ -135,7 +133,7 @@ def read_header(stream: Iterator[Block], faults: Faults, *, most_columns: int) -
     Raises:
         Unreadable: If there are no names, or too many.
     """
-    block = next(stream, Block(text=b"", line=1, lines=0))
+    block = next(stream, Block(text=b"", line=1))
     text = block.text.removeprefix(MARK)
     record, line, end = _first_line(text, block.line)
     if not record:
@@ -153,8 +151,7 @@ def read_header(stream: Iterator[Block], faults: Faults, *, most_columns: int) -
         raise Unreadable  # the reason was added
     _check_beginning(names, text[end:], line + 1, faults)
     _check_delimiter(names, faults)
-    lines = block.lines - (line - block.line) - 1
-    return names, Block(text=text[end:], line=line + 1, lines=lines, unended=block.unended)
+    return names, Block(text=text[end:], line=line + 1, unended=block.unended)
 
 
 def _first_line(text: bytes, number: int) -> tuple[bytes, int, int]:

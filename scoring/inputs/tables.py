@@ -7,9 +7,9 @@ import gzip
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, BinaryIO, NamedTuple
 
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
@@ -64,7 +64,7 @@ def read_table(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int) -
     faults = builder.faults
     with opened(path, faults) as (file, kind):
         if kind.reader:
-            _read_binary(kind, file, builder, max_expanded_bytes=max_expanded_bytes)
+            resolve_name(kind.reader)(file, builder, max_expanded_bytes=max_expanded_bytes)
         else:
             read_csv(open_text(file, kind, faults, max_expanded_bytes=max_expanded_bytes), builder)
 
@@ -80,12 +80,7 @@ def read_part(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int) ->
         if kind is not PARQUET:
             sniff_text(file.read(HEAD_BYTES), builder.faults, nested=False)
             raise builder.faults.fatal("file.part")
-        _read_binary(kind, file, builder, max_expanded_bytes=max_expanded_bytes)
-
-
-def _read_binary(kind: Format, file: BinaryIO, builder: MatrixBuilder, *, max_expanded_bytes: int) -> None:
-    module, _, function = kind.reader.partition(":")
-    getattr(import_module(module), function)(file, builder, max_expanded_bytes=max_expanded_bytes)
+        resolve_name(kind.reader)(file, builder, max_expanded_bytes=max_expanded_bytes)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -185,9 +185,8 @@ def probe_class(name: str) -> type[Probe]:
     Raises:
         OrganizerError: If its library is missing.
     """
-    module, _, attribute = PROBES[name].partition(":")
     with needs_extra("research", f"The probe {name}"):
-        return cast("type[Probe]", getattr(import_module(module), attribute))
+        return cast("type[Probe]", resolve_name(PROBES[name]))
 
 
 def make_probe(name: str, params: Mapping[str, Any], *, seed: int = 42, threads: int | None = None) -> Probe:
@@ -196,8 +195,7 @@ def make_probe(name: str, params: Mapping[str, Any], *, seed: int = 42, threads:
     Raises:
         OrganizerError: If its library is missing, or it refuses its parameters.
     """
-    with needs_extra("research", f"The probe {name}"):
-        return probe_class(name)(params, seed=seed, threads=threads)
+    return probe_class(name)(params, seed=seed, threads=threads)
 
 
 def splits(data: ProbeInput, folds: int, seed: int) -> Iterator[Fold]:

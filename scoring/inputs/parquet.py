@@ -34,6 +34,16 @@ LISTS = (
     types.is_list_view,
     types.is_large_list_view,
 )
+IDS = (
+    types.is_string,
+    types.is_large_string,
+    types.is_string_view,
+    types.is_binary,
+    types.is_large_binary,
+    types.is_fixed_size_binary,
+    types.is_binary_view,
+    types.is_integer,
+)
 MAGIC = b"PAR1"
 UNSUPPORTED = re.compile(
     "not (yet )?(implemented|supported|built)|unsupported|unknown encoding|decrypt", re.IGNORECASE
@@ -200,10 +210,7 @@ def _described(kind: Any) -> str:
 
 def _check_id_type(kind: Any, faults: Faults) -> None:
     values = kind.value_type if types.is_dictionary(kind) else kind
-    is_text = types.is_string(values) or types.is_large_string(values) or types.is_string_view(values)
-    is_bytes = types.is_binary(values) or types.is_large_binary(values) or types.is_fixed_size_binary(values)
-    is_bytes |= types.is_binary_view(values)
-    if not (is_text or is_bytes or types.is_integer(values) or isinstance(values, pyarrow.UuidType)):
+    if not (any(is_id(values) for is_id in IDS) or isinstance(values, pyarrow.UuidType)):
         raise faults.fatal("columns.type", f"column id holds {shown(str(values))}")
 
 

@@ -174,11 +174,9 @@ def _kind_of_bytes(head: bytes) -> tuple[str, str] | None:
 
 def _is_wide(head: bytes) -> bool:
     """Return whether bytes are text in UTF-16 or UTF-32, not some other data with many zeros."""
-    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
-        text = head[: len(head) // 4 * 4].decode(encoding, "replace")
-        if all(sign.isprintable() or sign in "\t\r\n" for sign in text):
-            return True
-    return False
+    encodings = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+    texts = (head[: len(head) // 4 * 4].decode(encoding, "replace") for encoding in encodings)
+    return any(all(sign.isprintable() or sign in "\t\r\n" for sign in text) for text in texts)
 
 
 def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:

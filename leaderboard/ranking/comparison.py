@@ -175,8 +175,7 @@ def _group(pairs: Sequence[list[RowSet]], replicates: int, epsilon: float) -> li
 def _counts(row_set: RowSet, replicates: int) -> Floats:
     if not replicates:
         return np.ones((1, row_set.test_parts))
-    text = f"comparison 1\0{row_set.name}\0{row_set.folds}"
-    return counted_draws(text, row_set.test_parts, replicates).astype(np.float64)
+    return row_set.draw("comparison 1", replicates).astype(np.float64)
 
 
 def _squared(parts: Sequence[Floats], drawn: Sequence[Floats]) -> Floats:

@@ -98,7 +98,7 @@ def bootstrap(
     means, errors = np.empty((2, replicates, entries))
     ranks = np.empty((replicates, entries), np.int32)
     beats, apart = np.zeros((entries, entries)), ~(weighs | numbered)
-    drawn = [row_set.draw(table.seed, replicates) for row_set in row_sets]
+    drawn = [row_set.draw(f"bootstrap 1\0{table.seed}", replicates) for row_set in row_sets]
     for part in _chunks(replicates, row_sets):
         cells, squared_error = _evaluate(row_sets, [counts[part] for counts in drawn], epsilon, tasks)
         means[part], errors[part] = cells.mean(axis=1).T, np.sqrt(squared_error).T
@@ -228,10 +228,9 @@ class RowSet:
         finite = self.powers[:, 2 * len(self.columns) :] > 0
         return np.asarray(finite.sum(axis=-1).min(axis=-1))
 
-    def draw(self, seed: str, replicates: int) -> NDArray[np.uint16]:
-        """Return how often each of the D test parts, with all of its folds, is drawn in each replicate: R x D counts."""
-        text = f"bootstrap 1\0{seed}\0{self.name}\0{self.folds}"
-        return counted_draws(text, self.test_parts, replicates)
+    def draw(self, use: str, replicates: int) -> NDArray[np.uint16]:
+        """Return how often each of the D test parts, with all of its folds, is drawn in each replicate for a use: R x D counts."""
+        return counted_draws(f"{use}\0{self.name}\0{self.folds}", self.test_parts, replicates)
 
     def quality(self, moments: FoldMoments, epsilon: float) -> Floats:
         """Return Q of each cell, P x T x R."""

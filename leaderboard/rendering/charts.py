@@ -131,17 +131,13 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
     stretch = -(-len(history) // COLUMNS)
     first = len(history) % stretch or stretch  # only the oldest column may have fewer boards
     ends = range(first, len(history) + 1, stretch)
-    columns, start = [], 0
-    for end in ends:
-        own: set[RowKey] = set()
-        submitted: set[RowKey] = set()
-        for board in history[start:end]:
-            triggers = frozenset(board.triggers)
-            submitted.update(row.key for row in board.standings if row.submission in triggers)
-            own.update(row.key for row in board.standings if row.move_kind is MoveKind.OWN)
+    columns = []
+    for start, end in pairwise((0, *ends)):
+        rows = [(row, board.triggers) for board in history[start:end] for row in board.standings]
+        own = frozenset(row.key for row, _ in rows if row.move_kind is MoveKind.OWN)
+        submitted = frozenset(row.key for row, triggers in rows if row.submission in triggers)
         places = {standing.key: place for place, standing in enumerate(history[end - 1].standings, 1)}
-        columns.append(_Column(history[end - 1], places, frozenset(own), frozenset(submitted)))
-        start = end
+        columns.append(_Column(history[end - 1], places, own, submitted))
     return columns
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Literal, get_args
 
 import numpy as np
@@ -42,28 +44,25 @@ def make_engine(
         OrganizerError: If there is no such engine, its package is not installed, or it does not find its device.
     """
     cores = available_cores() if threads == "auto" else threads
-    if name == "local":
-        return LocalEngine(threads=cores)
-    if name == "torch":
-        with needs_extra("torch", "scoring.engine: torch"):
-            from scoring.engines.torch import TorchEngine
-
-        return TorchEngine(device=device, chunk=chunk, threads=cores)
-    if name == "reference":
-        with needs_extra("torch", "scoring.engine: reference"):
-            from scoring.engines.reference import ReferenceEngine
-
-        return ReferenceEngine()
-    if name == "ray":
-        with needs_extra("ray", "scoring.engine: ray"):
-            from scoring.engines.ray import RayEngine
-
-        return RayEngine(address=ray_address)
-    raise OrganizerError(
-        f"There is no scoring engine {name!r}.",
-        hint=f"Set scoring.engine to one of: {', '.join(get_args(EngineName))}.",
-        code="engine.unknown",
-    )
+    engines: dict[str, tuple[str, dict[str, object]]] = {
+        "local": ("scoring.engines.local:LocalEngine", {"threads": cores}),
+        "torch": (
+            "scoring.engines.torch:TorchEngine",
+            {"device": device, "chunk": chunk, "threads": cores},
+        ),
+        "reference": ("scoring.engines.reference:ReferenceEngine", {}),
+        "ray": ("scoring.engines.ray:RayEngine", {"address": ray_address}),
+    }
+    if name not in engines:
+        raise OrganizerError(
+            f"There is no scoring engine {name!r}.",
+            hint=f"Set scoring.engine to one of: {', '.join(get_args(EngineName))}.",
+            code="engine.unknown",
+        )
+    place, options = engines[name]
+    with needs_extra("ray" if name == "ray" else "torch", f"scoring.engine: {name}"):
+        kind: Callable[..., Engine] = resolve_name(place)
+    return kind(**options)
 
 
 @dataclass(frozen=True, kw_only=True)

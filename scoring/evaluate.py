@@ -148,28 +148,17 @@ def _task_scores(
     for sharing, folds, of_folds in zip(row_sets, fold_scores, parts, strict=True):
         ended = time.perf_counter()
         seconds, begun = (ended - begun) / len(sharing), ended
-        yield from (
-            _task_score(task, folds[row], of_folds, protocol, seconds) for row, task in enumerate(sharing)
-        )
-
-
-def _task_score(
-    task: Task, folds: NDArray[np.float64], parts: tuple[int, ...], protocol: Protocol, seconds: float
-) -> TaskScore:
-    summary = quality(folds.tolist(), protocol.recipe.epsilon)
-    return TaskScore(
-        task=task.name,
-        version=task.version,
-        type=task.type.value,
-        row_set=task.row_set,
-        folds=tuple(folds.tolist()),
-        test_parts=parts,
-        mean=summary.mean,
-        std=summary.std,
-        q=summary.q,
-        failed_folds=summary.failed_folds,
-        seconds=seconds,
-    )
+        for task, of_task in zip(sharing, folds.tolist(), strict=True):
+            yield TaskScore(
+                task=task.name,
+                version=task.version,
+                type=task.type.value,
+                row_set=task.row_set,
+                folds=tuple(of_task),
+                test_parts=of_folds,
+                **vars(quality(of_task, protocol.recipe.epsilon)),
+                seconds=seconds,
+            )
 
 
 def _check_failed_folds(scores: Sequence[TaskScore], protocol: Protocol) -> None:

@@ -84,9 +84,8 @@ def read_embeddings(
         ParticipantError: If the file is not a table of embeddings, is wider than ``embedding_dim``, or its scores would mean nothing.
         InfrastructureError: If the file cannot be opened.
     """
-    rows = _WantedRows(frozenset(wanted) - frozenset(exclude), embedding_dim)
+    rows = _WantedRows(wanted, exclude, embedding_dim)
     rows.faults.id_names = id_names(id_column)
-    rows.excluded = exclude
     place = path.name
     parts, others = parquet_parts(path)
     rows.extra["file"] = len(others), tuple(map(shown, others[:SHOWN]))
@@ -123,8 +122,7 @@ def take_embeddings(
     Raises:
         ParticipantError: As :func:`read_embeddings`.
     """
-    rows = _WantedRows(frozenset(wanted) - frozenset(exclude), embedding_dim)
-    rows.excluded = exclude
+    rows = _WantedRows(wanted, exclude, embedding_dim)
     rows.faults.subject = "The embeddings have"
     try:
         if isinstance(table, pd.DataFrame):
@@ -164,14 +162,16 @@ class _WantedRows(MatrixBuilder):
 
     Args:
         wanted: The ids.
+        exclude: Ids to leave out.
         width: Columns of the matrix; None takes the file's number.
     """
 
     most_faults = ANY_NUMBER
     most_columns = 1_000_000
 
-    def __init__(self, wanted: Collection[str], width: int | None) -> None:
-        super().__init__(tuple(wanted), 0, Faults())
+    def __init__(self, wanted: Collection[str], exclude: Collection[str], width: int | None) -> None:
+        super().__init__(tuple(frozenset(wanted) - frozenset(exclude)), 0, Faults())
+        self.excluded = exclude
         self.most_rows = ANY_NUMBER
         self._width = width
         self._names: tuple[str, ...] = ()  # of dimensions whose names are not numbers

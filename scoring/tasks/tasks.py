@@ -95,9 +95,8 @@ def load_tasks(folder: Path, public_ids: Collection[str]) -> tuple[Task, ...]:
     Raises:
         OrganizerError: If the folder or one of its tasks cannot be used; the message names the file and the first faulty rows.
     """
-    id_set = frozenset(public_ids)
     sources = task_sources(folder)
-    tasks = tuple(load_task(source, id_set) for source in sources)
+    tasks = tuple(load_task(source, public_ids) for source in sources)
     check_groups(
         (_label_file(source), task.ids, task.groups) for source, task in zip(sources, tasks, strict=True)
     )
@@ -143,7 +142,7 @@ def load_task(source: Path, public_ids: Collection[str]) -> Task:
     Raises:
         OrganizerError: If the source cannot be used.
     """
-    id_set = public_ids if isinstance(public_ids, frozenset) else frozenset(public_ids)
+    id_set = frozenset(public_ids)
     if not source.is_dir():
         name, kind = _name_and_type(source)
         return make_task(name, kind, label_rows(source), id_set, source=str(source))

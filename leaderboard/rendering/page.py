@@ -76,15 +76,11 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
         style=asset("page.css"),
         dark=asset("dark.css"),
         script=script,
-        summary=_summary(phases),
+        # for link previews: how far each phase is, without the name of the leader
+        summary=" ".join(f"{phase.document.phase}: {phase.state}" for phase in phases),
         icon=base64.b64encode(asset("icon.svg").encode()).decode(),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     ).encode()
-
-
-def _summary(phases: Sequence[ShownPhase]) -> str:
-    """Return how far each phase is, for link previews; it does not name the leader."""
-    return " ".join(f"{phase.document.phase}: {phase.state}" for phase in phases)
 
 
 def _section(phase: ShownPhase) -> PageSection:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from leaderboard.ranking import stability_sentence
 from leaderboard.rendering.assets import asset, templates
-from leaderboard.rendering.columns import COLUMNS, Column
+from leaderboard.rendering.columns import COLUMNS
 from leaderboard.rendering.documents import Interval, PhaseDocument
-from leaderboard.rendering.history import Past, Update, past_submissions, updates
+from leaderboard.rendering.history import past_submissions, updates
 from leaderboard.rendering.shown import ShownPhase
 from leaderboard.snapshot import Site
 from scoring.printable import name_some
@@ -21,40 +20,6 @@ CHANGES = 5  # newest updates that are always shown; older ones can be unfolded
 UPDATES = 100  # newest updates on the page; a long challenge has thousands, which would be megabytes
 
 _HEAT_STEPS = 6
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageSection:
-    """Everything the page shows of one phase.
-
-    Attributes:
-        past: The submissions that have counted for each row, newest first.
-        changes: The newest updates, newest first.
-        older: The other updates on the page.
-        earlier: Number of updates that only the history has.
-        whiskers: Intervals with the left end, width and middle of their bar on a common scale, in percent.
-        heat: Per row and task, the step of the color scale; -1 for a negative Q.
-        shares: Per row, the length of the bar of mean Q, as a share of the longest; a negative mean Q has none.
-        stability: What becomes of the ranks without one of the tasks, as a sentence.
-        widths: Per task, the length of the bar of its weight, in percent of the longest.
-        columns: Those of its board, which has one of methods only if any row has a method.
-        ahead: Per row, why it is ahead of a next one with a higher mean Q; empty if it is not.
-        alike: Per row, the first and the last rank of its group; empty if it is alone.
-    """
-
-    phase: ShownPhase
-    past: tuple[tuple[Past, ...], ...]
-    changes: tuple[Update, ...]
-    older: tuple[Update, ...]
-    earlier: int
-    whiskers: tuple[tuple[Interval, float, float, float], ...]
-    heat: tuple[tuple[int, ...], ...]
-    shares: tuple[float, ...]
-    stability: str
-    widths: tuple[float, ...]
-    columns: tuple[Column, ...]
-    ahead: tuple[str, ...]
-    alike: tuple[str, ...]
 
 
 def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
@@ -83,28 +48,44 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
     ).encode()
 
 
-def _section(phase: ShownPhase) -> PageSection:
+def _section(phase: ShownPhase) -> dict[str, object]:
+    """Return everything that the page shows of one phase, by the names that its templates use.
+
+    These are, besides the phase:
+        past: The submissions that have counted for each row, newest first.
+        changes: The newest updates, newest first.
+        older: The other updates on the page.
+        earlier: Number of updates that only the history has.
+        whiskers: Intervals with the left end, width and middle of their bar on a common scale, in percent.
+        heat: Per row and task, the step of the color scale; -1 for a negative Q.
+        shares: Per row, the length of the bar of mean Q, as a share of the longest; a negative mean Q has none.
+        stability: What becomes of the ranks without one of the tasks, as a sentence.
+        widths: Per task, the length of the bar of its weight, in percent of the longest.
+        columns: Those of its board, which has one of methods only if any row has a method.
+        ahead: Per row, why it is ahead of a next one with a higher mean Q; empty if it is not.
+        alike: Per row, the first and the last rank of its group; empty if it is alone.
+    """
     history = phase.site.history if phase.evolution else ()
     changes = updates(history[-UPDATES:], phase.document.decisions)
     has_methods = any(row.has_method for row in phase.document.entries)
     rows, weights = phase.document.entries, [task.weight for task in phase.document.tasks or ()]
     lengths = [max(row.q_mean, 0.0) for row in rows]
     longest, widest = max(lengths, default=0.0) or 1.0, max(weights, default=0.0) or 1.0
-    return PageSection(
-        phase=phase,
-        past=past_submissions(phase.site),
-        changes=changes[:CHANGES],
-        older=changes[CHANGES:],
-        earlier=len(history) - len(changes),
-        whiskers=_whiskers(phase.document),
-        heat=_heat(phase.document),
-        shares=tuple(round(length / longest, 3) for length in lengths),
-        stability=_stability(phase.document),
-        widths=tuple(round(weight / widest * 100, 1) for weight in weights),
-        columns=tuple(column for column in COLUMNS if column.key != "method" or has_methods),
-        ahead=_ahead(phase.document),
-        alike=_alike(phase.document),
-    )
+    return {
+        "phase": phase,
+        "past": past_submissions(phase.site),
+        "changes": changes[:CHANGES],
+        "older": changes[CHANGES:],
+        "earlier": len(history) - len(changes),
+        "whiskers": _whiskers(phase.document),
+        "heat": _heat(phase.document),
+        "shares": [round(length / longest, 3) for length in lengths],
+        "stability": _stability(phase.document),
+        "widths": [round(weight / widest * 100, 1) for weight in weights],
+        "columns": [column for column in COLUMNS if column.key != "method" or has_methods],
+        "ahead": _ahead(phase.document),
+        "alike": _alike(phase.document),
+    }
 
 
 def _ahead(document: PhaseDocument) -> tuple[str, ...]:

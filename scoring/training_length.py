@@ -26,21 +26,15 @@ class TrainingLength:
     """How long one fold of a task trains.
 
     Attributes:
-        steps: Steps of the optimizer.
-        needed: Steps that a weight needs to forget its random initial value.
+        is_enough: Whether it has the steps that a weight needs to forget its random initial value, so that the score says something about
+            the embeddings.
         epochs: Epochs with at least these steps.
         reason: Steps that are trained and needed, in words.
     """
 
-    steps: int
-    needed: int
+    is_enough: bool
     epochs: int
     reason: str
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether the score says something about the embeddings."""
-        return self.steps >= self.needed
 
 
 def training_length(
@@ -51,8 +45,7 @@ def training_length(
     needed = ceil(LEAST_MOVE / (learning_rate * dim**0.5))
     steps = batches * epochs
     return TrainingLength(
-        steps=steps,
-        needed=needed,
+        is_enough=steps >= needed,
         epochs=ceil(needed / batches),
         reason=f"{count_of(steps, 'step')} in each fold, but at least {needed:,} are needed with the learning rate {learning_rate:g}"
         f" and {count_of(dim, 'value')} per embedding",

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from leaderboard.rendering.documents import HistoryLine, HistoryRow, printed, stamp
 from leaderboard.rendering.names import distinct_names
 from leaderboard.rendering.rows import causes, minute, shown
-from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site, Standing
+from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site
 
 _OURS = re.compile(rb'\{"version":1,"phase":"([\w.-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.ASCII)
 
@@ -104,26 +103,16 @@ def history_lines(phase: PhaseSite, recorded: Collection[BoardName] = ()) -> Ite
 MOVES = 12  # how many moves each update names
 
 
-@dataclass(frozen=True, kw_only=True)
-class Update:
-    """One update of the board.
+def updates(history: Sequence[Board], decisions: Sequence[Decision]) -> list[dict[str, object]]:
+    """Return all updates of the board, the newest first, for a template.
 
-    Attributes:
-        at: Its time, for people.
-        causes: What made the board differ from the one before, as a sentence.
-        moves: The first ``MOVES`` rows that moved or are new, in board order, each with its name.
-        more: Number of further rows that did.
+    Returns:
+        ``at``: Its time, for people.
+        ``causes``: What made the board differ from the one before, as a sentence.
+        ``moves``: The first ``MOVES`` rows that moved or are new, in board order, each with its name.
+        ``more``: Number of further rows that did.
     """
-
-    at: str
-    causes: str
-    moves: tuple[tuple[str, Standing], ...]
-    more: int
-
-
-def updates(history: Sequence[Board], decisions: Sequence[Decision]) -> tuple[Update, ...]:
-    """Return all updates, the newest first."""
-    listed: list[Update] = []
+    listed: list[dict[str, object]] = []
     teams: Mapping[RowKey, str] = {}
     names: Mapping[RowKey, str] = {}
     for board in history:
@@ -131,39 +120,36 @@ def updates(history: Sequence[Board], decisions: Sequence[Decision]) -> tuple[Up
             teams, names = now, distinct_names(now.items())
         moved = [row for row in board.standings if row.move or row.move_kind is MoveKind.NEW]
         listed.append(
-            Update(
-                at=minute(board.made_at),
-                causes=causes(board, names, decisions),
-                moves=tuple((names[row.key], row) for row in moved[:MOVES]),
-                more=len(moved[MOVES:]),
-            )
+            {
+                "at": minute(board.made_at),
+                "causes": causes(board, names, decisions),
+                "moves": [(names[row.key], row) for row in moved[:MOVES]],
+                "more": len(moved[MOVES:]),
+            }
         )
-    return tuple(reversed(listed))
+    return listed[::-1]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Past:
-    """A submission of a team that has counted."""
+def past_submissions(phase: PhaseSite) -> list[list[dict[str, object]]]:
+    """Return for each row of a phase's newest board the submissions that have counted for it, the newest first, for a template.
 
-    at: str  # time of the first board with it
-    q_text: str
-    rank: int | None  # on that board
-
-
-def past_submissions(phase: PhaseSite) -> tuple[tuple[Past, ...], ...]:
-    """Return for each row of a phase's newest board the submissions that have counted for it, the newest first."""
-    pasts: dict[RowKey, list[Past]] = {}
+    Returns:
+        ``at``: Time of the first board with it.
+        ``q_text``: Mean Q as it was printed there.
+        ``rank``: Its rank there.
+    """
+    pasts: dict[RowKey, list[dict[str, object]]] = {}
     listed: set[int] = set()
     for board in phase.history:
         rounding, at = board.rounding, minute(board.made_at)
         for row in board.standings:
             if row.submission not in listed:
                 listed.add(row.submission)
-                past = Past(
-                    at=at,
-                    q_text=printed(rounding.value(row.q_mean), rounding.decimals, rounding.ladder_step),
-                    rank=row.rank if row.numbered else None,
-                )
+                past: dict[str, object] = {
+                    "at": at,
+                    "q_text": printed(rounding.value(row.q_mean), rounding.decimals, rounding.ladder_step),
+                    "rank": row.rank if row.numbered else None,
+                }
                 pasts.setdefault(row.key, []).insert(0, past)
     newest = phase.history[-1].standings if phase.history else ()
-    return tuple(tuple(pasts[row.key]) if row.key in pasts else () for row in newest)
+    return [pasts.get(row.key, []) for row in newest]

@@ -15,29 +15,17 @@ from leaderboard.snapshot import PhaseSite, Site, Terms, WaitingTeam
 from scoring.printable import count_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class TakePart:
-    """What README.md and the page say, without names of participants.
+def take_part(document: PhaseDocument) -> dict[str, str] | None:
+    """Return what README.md and the page tell participants; None if the phase is closed, or nothing is known of what a file must have.
 
-    Attributes:
-        file: What a file must have, as a sentence.
-        ids: Path of the id list in the repository; empty if it is not published yet.
-        example: The beginning of a file.
-        limits: How many submissions a team has, as a sentence; may be empty.
-        check: The command that checks a file.
-        verify: The command that checks a result.
+    Returns:
+        ``file``: What a file must have, as a sentence.
+        ``ids``: Path of the id list in the repository; empty if it is not published yet.
+        ``example``: The beginning of a file.
+        ``limits``: How many submissions a team has, as a sentence; may be empty.
+        ``check``: The command that checks a file.
+        ``verify``: The command that checks a result.
     """
-
-    file: str
-    ids: str
-    example: str
-    limits: str
-    check: str
-    verify: str
-
-
-def take_part(document: PhaseDocument) -> TakePart | None:
-    """Return what a participant needs; None if the phase is closed, or nothing is known of what a submission must have."""
     terms = document.terms
     if terms is None or document.closed_at is not None:
         return None
@@ -46,14 +34,14 @@ def take_part(document: PhaseDocument) -> TakePart | None:
     if not repository or not terms.ids:
         source = f"--ids {terms.ids or 'IDS'} --dim {terms.embedding_dim}"
     columns = [str(column) for column in range(last + 1)] if last < 3 else ["0", "1", "…", str(last)]
-    return TakePart(
-        file=f"One table with the columns id and 0 to {last}, and one row for each id of the phase:",
-        ids=terms.ids,
-        example=f"{','.join(['id', *columns])}\nsample_0001,0.1242,…\n",
-        limits=_limits(terms),
-        check=f"neuco-check validate submission.csv {source}",
-        verify=f"neuco-worker verify {repository or 'REPOSITORY'} --submission submission.csv --receipt stdout.txt",
-    )
+    return {
+        "file": f"One table with the columns id and 0 to {last}, and one row for each id of the phase:",
+        "ids": terms.ids,
+        "example": f"{','.join(['id', *columns])}\nsample_0001,0.1242,…\n",
+        "limits": _limits(terms),
+        "check": f"neuco-check validate submission.csv {source}",
+        "verify": f"neuco-worker verify {repository or 'REPOSITORY'} --submission submission.csv --receipt stdout.txt",
+    }
 
 
 def _limits(terms: Terms) -> str:
@@ -79,7 +67,7 @@ class ShownPhase:
     evolution: Evolution | None
 
     @cached_property
-    def take_part(self) -> TakePart | None:
+    def take_part(self) -> dict[str, str] | None:
         """What a participant needs."""
         return take_part(self.document)
 

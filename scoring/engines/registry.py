@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Literal, get_args
@@ -65,21 +64,13 @@ def make_engine(
     return kind(**options)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Warmth:
-    """The outcome of :func:`warm`.
+def warm() -> tuple[Path | None, float]:
+    """Score a tiny unit, which compiles and caches everything that scoring calls.
 
-    Attributes:
-        directory: Where the compiled code is kept; None if no directory is writable, in which case each process compiles for itself.
-        seconds: How long it took; a fraction of a second if everything was cached already.
+    Returns:
+        Where the compiled code is kept, None if no directory is writable, in which case each process compiles for itself; and how many
+        seconds it took, a fraction of one if everything was cached already.
     """
-
-    directory: Path | None
-    seconds: float
-
-
-def warm() -> Warmth:
-    """Score a tiny unit, which compiles and caches everything that scoring calls."""
     started = time.perf_counter()
     from scoring.jit import DIRECTORY
     from scoring.randomness.fold_draws import draw_folds
@@ -97,4 +88,4 @@ def warm() -> Warmth:
     )
     LocalEngine(threads=1).score(unit)
     draw_folds([*unit.splits()], seeds, dim=4, epochs=1)
-    return Warmth(directory=DIRECTORY, seconds=time.perf_counter() - started)
+    return DIRECTORY, time.perf_counter() - started

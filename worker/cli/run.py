@@ -58,12 +58,12 @@ def compile_code() -> None:
     from scoring.engines.registry import warm as compile_all
     from worker.daemon.logs import for_systemd, set_up
 
-    warmth = compile_all()
+    directory, seconds = compile_all()
     sentence = (
-        f"Compiled in {warmth.seconds:.1f} s, but the result cannot be kept, because no cache directory is writable:"
+        f"Compiled in {seconds:.1f} s, but the result cannot be kept, because no cache directory is writable:"
         " every evaluation would compile again. Set NUMBA_CACHE_DIR to a writable directory."
-        if warmth.directory is None
-        else f"Ready after {warmth.seconds:.1f} s; the compiled code is in {warmth.directory}."
+        if directory is None
+        else f"Ready after {seconds:.1f} s; the compiled code is in {directory}."
     )
     if for_systemd():
         set_up()

@@ -24,13 +24,12 @@ from leaderboard.exchange.runs import (
     leaderboard_csv,
     rank_runs,
 )
-from leaderboard.exchange.table import Table, TableRanking, rank_table, read_table, table_document
+from leaderboard.exchange.table import TableRanking, rank_table, read_table, table_document
 
 __all__ = [
     "OVERALL",
     "Compared",
     "PhaseRuns",
-    "Table",
     "TableRanking",
     "board_files",
     "comment",

@@ -54,19 +54,6 @@ DOMINANT = 100  # times the standard deviation of every other column
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
-    """A table of scores.
-
-    Attributes:
-        scores: A row per entry and a column per task.
-        left_out: Columns and rows that are neither.
-    """
-
-    scores: pd.DataFrame
-    left_out: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class TableRanking(Ranking):
     """The ranking of a table, and what becomes of it with other tasks.
 
@@ -79,7 +66,7 @@ class TableRanking(Ranking):
     sentence: str
 
 
-def read_table(text: str, tasks: Sequence[str] = ()) -> Table:
+def read_table(text: str, tasks: Sequence[str] = ()) -> tuple[pd.DataFrame, list[str]]:
     """Read CSV: a header line, then one line per entry with its name and its score on each task; higher is better.
 
     Means, ranks and columns that describe the entries are left out. Of NeuCo-Bench's leaderboards, or ours, only the columns with Q on
@@ -88,6 +75,9 @@ def read_table(text: str, tasks: Sequence[str] = ()) -> Table:
     Args:
         text: The table.
         tasks: The columns that count; all others are left out.
+
+    Returns:
+        The scores, with a row per entry and a column per task; and the names of the rows and columns that are left out.
 
     Raises:
         OrganizerError: If the text is not such a table; the message says where.
@@ -114,7 +104,7 @@ def read_table(text: str, tasks: Sequence[str] = ()) -> Table:
             f"The column {_shown(name)} would decide the ranking alone: its values spread over {DOMINANT} times as far as any other's.",
             "Name the columns that are tasks with --tasks, once for each.",
         )
-    return Table(scores=scores, left_out=tuple(left_out))
+    return scores, left_out
 
 
 def check_names(kind: Literal["entry", "task"], names: Sequence[str]) -> None:

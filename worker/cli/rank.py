@@ -67,17 +67,16 @@ def rank(
 
     Example: `neuco-worker rank results --phase dev`
     """
-    from leaderboard.exchange import Table, rank_runs, rank_table, read_table, table_document
+    from leaderboard.exchange import rank_runs, rank_table, read_table, table_document
     from scoring.neuco_bench.results import phase_folder
 
     runs = rank_runs(phase_folder(source, phase)) if source.is_dir() else None
-    read = read_table(_text(source), tasks or ()) if runs is None else Table(scores=runs.table)
-    table = read.scores
+    table, left_out = read_table(_text(source), tasks or ()) if runs is None else (runs.table, [])
     names = tuple(baselines or ())
     ranking = rank_table(table, ghost_task=ghost_task, baselines=names, baselines_weigh=baselines_weigh)
     document = table_document(table, ranking)
-    if read.left_out:
-        document["left_out"] = list(read.left_out)
+    if left_out:
+        document["left_out"] = left_out
     if runs is not None:
         runs = replace(runs, ranking=ranking)
         path = write_leaderboard(runs, source, phase)
@@ -89,9 +88,9 @@ def rank(
         show_leaderboard(runs, path, names)
     else:
         _show(table, ranking, names)
-        if read.left_out:
+        if left_out:
             print(
-                f"Not counted as tasks or entries: {printable(', '.join(read.left_out))}. Choose tasks with --tasks."
+                f"Not counted as tasks or entries: {printable(', '.join(left_out))}. Choose tasks with --tasks."
             )
 
 

@@ -70,7 +70,7 @@ def test_baselines_and_ghost_task() -> None:
 @pytest.mark.parametrize("weigh", [True, False])
 def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
     """Neither a rank nor what becomes of it with other tasks, also where a baseline is somewhere among the lines."""
-    table = read_table((DATA / "neuco_bench_table4_r2.csv").read_text()).scores
+    table = read_table((DATA / "neuco_bench_table4_r2.csv").read_text())[0]
 
     def document(lines: list[int]) -> dict[str, object]:
         shuffled = table.iloc[lines]
@@ -163,7 +163,7 @@ def test_the_largest_scores_still_give_numbers() -> None:
 
 def test_bad_options_and_files_are_refused(tmp_path: Path) -> None:
     """Unknown baselines, negative ghosts, missing files and other encodings are wrong usage too."""
-    table = read_table("name,t\nx,1\n").scores
+    table = read_table("name,t\nx,1\n")[0]
     for facts in ({"baselines": ["z"]}, {"ghost_task": -1.0}, {"ghost_task": float("nan")}):
         with pytest.raises(OrganizerError):
             rank_table(table, **facts)  # type: ignore[arg-type]
@@ -175,14 +175,14 @@ def test_bad_options_and_files_are_refused(tmp_path: Path) -> None:
 
 def test_a_leaderboard_is_ranked_by_its_tasks() -> None:
     """Means, ranks and other scores in NeuCo-Bench's leaderboard, and in ours, are no tasks."""
-    plain = read_table("experiment,a,b\nx,1,4\ny,3,2\n").scores
+    plain = read_table("experiment,a,b\nx,1,4\ny,3,2\n")[0]
     theirs = "experiment,mean_score,weighted_score,aggregated_rank,a,b\nx,2.5,1,1,1,4\ny,2.5,2,2,3,2\n"
     ours = (
         "experiment,mean_score,weighted_score,aggregated_rank,q::a,q::b,acc::a,acc::b,overall_q_score,overall_acc_score\n"
         "x,2.5,1,1,1,4,0.1,0.2,2.5,\ny,2.5,2,2,3,2,0.3,,2.5,\n"
     )
-    assert read_table(theirs).scores.equals(plain)
-    assert read_table(ours).scores.equals(plain)
+    assert read_table(theirs)[0].equals(plain)
+    assert read_table(ours)[0].equals(plain)
 
 
 def test_summaries_and_descriptions_are_no_tasks() -> None:
@@ -191,8 +191,8 @@ def test_summaries_and_descriptions_are_no_tasks() -> None:
         "Rank (Borda),Model,Zero-shot,Number of Parameters (B),Embedding Dimensions,Mean (Task),a,b_mean,size\n"
         "1,x,100%,7.1,4096,60.5,61,60,0.1\n2,y,99%,Unknown,768,55.0,60,50,0.2\n,Average,,,,58,60.5,55,0.1\n"
     )
-    read = read_table(text)
-    assert (read.scores.index.tolist(), read.scores.columns.tolist()) == (["x", "y"], ["a", "b_mean", "size"])
+    scores, left_out = read_table(text)
+    assert (scores.index.tolist(), scores.columns.tolist()) == (["x", "y"], ["a", "b_mean", "size"])
     left = [
         "Rank (Borda)",
         "Zero-shot",
@@ -201,27 +201,27 @@ def test_summaries_and_descriptions_are_no_tasks() -> None:
         "Mean (Task)",
         "Average",
     ]
-    assert list(read.left_out) == left
+    assert left_out == left
     assert json.loads(run("-", "--json", text=text))["left_out"] == left
     assert f"Not counted as tasks or entries: {', '.join(left)}." in run("-", text=text)
-    chosen = read_table(text, ("a", "Embedding Dimensions")).scores
+    chosen = read_table(text, ("a", "Embedding Dimensions"))[0]
     assert chosen.to_dict("list") == {"Embedding Dimensions": [4096, 768], "a": [61, 60]}
-    spread = read_table(
+    spread, _ = read_table(
         "name,id,a,a (std. dev.),a 95% CI,± a,a_sd,a_lower,a (SE),IQM,b_std,version,train_s,n_samples\n"
         "x,8,1,2,3,5,6,7,8,9,4,1,9,10\nBest,,1,2,3,5,,,,,4,,,\nStd. dev.,,1,2,3,5,,,,,4,,,\n"
     )
-    assert (spread.scores.columns.tolist(), spread.scores.index.tolist()) == (["a", "b_std"], ["x"])
-    assert read_table("name,mse,1\nx,-1,2\n", ("mse",)).scores.shape == (1, 1)
+    assert (spread.columns.tolist(), spread.index.tolist()) == (["a", "b_std"], ["x"])
+    assert read_table("name,mse,1\nx,-1,2\n", ("mse",))[0].shape == (1, 1)
     with pytest.raises(OrganizerError, match="No column is named 'c'"):
         read_table(text, ("c",))
 
 
 def test_spreadsheet_exports_read_the_same() -> None:
     """A byte-order mark, CRLF, quotes, spaces around numbers and blank lines change nothing."""
-    plain = read_table("name,t\nx,1\ny,2\n").scores
-    shuffled = read_table("name,b,a\ny,1,2\nx,2,1\nz,3,0\n").scores
+    plain = read_table("name,t\nx,1\ny,2\n")[0]
+    shuffled = read_table("name,b,a\ny,1,2\nx,2,1\nz,3,0\n")[0]
     ordered = rank_table(shuffled[["a", "b"]].sort_index())
     assert [rank_table(shuffled).stability[place] for place in (1, 0, 2)] == list(ordered.stability)
-    exported = read_table('\ufeffname,"t"\r\n"x", 1 \r\n\r\ny,2\r\n').scores
+    exported = read_table('\ufeffname,"t"\r\n"x", 1 \r\n\r\ny,2\r\n')[0]
     assert plain.equals(exported)
     assert table_document(plain, rank_table(plain)) == table_document(exported, rank_table(exported))

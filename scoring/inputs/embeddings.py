@@ -35,34 +35,6 @@ class Embeddings:
     zarr_suffix_removed: bool = False
 
     @classmethod
-    def from_rows(
-        cls,
-        ids: Sequence[str],
-        matrix: NDArray[np.floating],
-    ) -> Embeddings:
-        """Return the canonical form of rows in any order.
-
-        Args:
-            ids: n distinct ids.
-            matrix: n x N, any floating type.
-
-        Raises:
-            ValueError: If the numbers of ids and rows differ or an id occurs twice.
-        """
-        if matrix.ndim != 2 or len(ids) != matrix.shape[0] or len(set(ids)) != len(ids):
-            raise ValueError("embeddings need one row per distinct id")
-        order = sorted(range(len(ids)), key=lambda row: ids[row].encode())
-        rows = matrix if order == list(range(len(ids))) else matrix[order]
-        # Adding 0.0 turns -0.0 into 0.0, so that both spellings of zero have the same score and hash.
-        canonical = np.ascontiguousarray(rows, dtype=np.float32) + np.float32(0.0)
-        names = tuple(ids[row] for row in order)
-        return cls(
-            ids=names,
-            matrix=canonical,
-            content_hash=content_hash(names, canonical),
-        )
-
-    @classmethod
     def from_canonical(cls, content: bytes, ids: Sequence[str], columns: int) -> Embeddings:
         """Read what :func:`canonical_parts` writes.
 

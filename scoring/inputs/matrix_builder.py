@@ -202,7 +202,8 @@ class MatrixBuilder:
             self.faults.add("values.constant")
         if self.faults:
             raise self.faults.verdict()
-        self.matrix += np.float32(0.0)  # no negative zeros, as in Embeddings.from_rows
+        # Adding 0.0 turns -0.0 into 0.0, so that both spellings of zero have the same score and hash.
+        self.matrix += np.float32(0.0)
         return Embeddings(
             ids=self.ids,
             matrix=self.matrix,

@@ -31,13 +31,13 @@ from leaderboard.rendering import public_rows
 from leaderboard.rules import PhaseRules
 from leaderboard.snapshot import Board, Entry, Figures, PhaseSnapshot
 from scoring.evaluate import score_embeddings
-from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.tables import LabelRow
 from scoring.protocol import Protocol, Recipe, ids_hash, row_set_hash
 from scoring.randomness import Splitter, group_numbers, phase_key, secret_commitment
 from scoring.tasks import TaskType
 from scoring.tasks.tasks import make_task
 from tests.leaderboard.harness.phases import START, entry
+from tests.scoring.inputs.reading_tables import embeddings_of
 from tests.worker.harness.rules import phase_rules
 from worker.fairness.membership import LadderEntry, ladders
 
@@ -519,7 +519,7 @@ def test_fold_scores_are_computed_by_the_page_alone() -> None:
     )
     for noise in (0.2, 1.1):
         matrix = (latent + noise * random.standard_normal(latent.shape)).astype(np.float32)
-        card = score_embeddings(Embeddings.from_rows(IDS, matrix), tasks, protocol, key)
+        card = score_embeddings(embeddings_of(IDS, matrix), tasks, protocol, key)
         for task in card.tasks:
             assert task.folds == pytest.approx(scores_by_hand(matrix, labels[task.task]), rel=2e-5, abs=2e-5)
     assert {task.name: task.row_set for task in tasks} == {

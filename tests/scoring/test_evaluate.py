@@ -19,6 +19,7 @@ from scoring.protocol import Protocol, Recipe, ids_hash
 from scoring.randomness import phase_key, secret_commitment
 from scoring.scorecard import Scorecard
 from scoring.tasks import Task, TaskType
+from tests.scoring.inputs.reading_tables import embeddings_of
 
 IDS = tuple(f"sample_{number:03d}" for number in range(90))
 KEY = phase_key(b"s" * 32, "dev")
@@ -28,7 +29,7 @@ LOCAL = make_engine("local", threads=2)
 def embeddings(scale: float = 1.0, shift: float = 0.0) -> Embeddings:
     """Make embeddings of 90 ids in 7 dimensions."""
     matrix = np.random.RandomState(1).standard_normal((len(IDS), 7)) * scale + shift
-    return Embeddings.from_rows(IDS, matrix.astype(np.float32))
+    return embeddings_of(IDS, matrix.astype(np.float32))
 
 
 def task(name: str, kind: str, chosen: slice = slice(None), seed: int = 0) -> Task:

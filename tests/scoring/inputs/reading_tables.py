@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.errors import ParticipantError
-from scoring.inputs.embeddings import Embeddings
+from scoring.inputs.embeddings import Embeddings, content_hash
 from scoring.inputs.tables import read_submission
 from scoring.printable import printable
 
@@ -24,6 +24,13 @@ DIM = 4
 def table(ids: Sequence[str] = IDS, dim: int = DIM, seed: int = 0) -> NDArray[np.float32]:
     """Return embeddings of the ids."""
     return np.random.default_rng(seed).standard_normal((len(ids), dim)).astype(np.float32)
+
+
+def embeddings_of(ids: Sequence[str], matrix: NDArray[np.floating]) -> Embeddings:
+    """Return the canonical form of rows in any order, for comparison with what was read."""
+    names = tuple(sorted(ids, key=str.encode))
+    rows = matrix[[ids.index(name) for name in names]].astype(np.float32) + np.float32(0.0)
+    return Embeddings(ids=names, matrix=rows, content_hash=content_hash(names, rows))
 
 
 def as_csv(

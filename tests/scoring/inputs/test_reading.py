@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.faults import Faults
 from scoring.inputs.formats import FORMATS
 from scoring.inputs.matrix_builder import MatrixBuilder
@@ -24,6 +23,7 @@ from tests.scoring.inputs.reading_tables import (
     as_csv,
     as_npz,
     as_parquet,
+    embeddings_of,
     from_lines,
     good,
     gzipped,
@@ -96,7 +96,7 @@ def test_any_table_in_any_accepted_form_reads_back_exactly(
 ) -> None:
     """Row order, column order, quotes, line ends, compression and number type change neither a bit nor the content hash."""
     ids, matrix = drawn
-    expected = Embeddings.from_rows(ids, matrix)
+    expected = embeddings_of(ids, matrix)
     form = data.draw(st.composite(written)(ids, matrix))
     got = read(form, tmp_path_factory.getbasetemp(), ids[::-1], matrix.shape[1])
     assert got.ids == expected.ids
@@ -182,7 +182,7 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
     lines[0] = ",".join(["", *lines[0].split(",")[1:-3], "comment", "y", "z"])
     lines += ["98,other,1,nan,x,,,,", "99,more.zarr,1,2,3,4,,,"]
     embeddings = read(from_lines(lines), tmp_path)
-    assert embeddings.content_hash == Embeddings.from_rows(IDS, table()).content_hash
+    assert embeddings.content_hash == embeddings_of(IDS, table()).content_hash
     assert embeddings.notes == (
         ".zarr or .zarr.zip suffixes were removed from ids",
         '2 ids that are not in the public list were ignored: "other"; "more.zarr"',
@@ -222,7 +222,7 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
 def test_harmless_oddities_score_the_same(change: object, tmp_path: Path) -> None:
     """Additions of spreadsheets, shells and archive programs change nothing."""
     embeddings = read(change(good()), tmp_path)  # type: ignore[operator]
-    assert embeddings.content_hash == Embeddings.from_rows(IDS, table()).content_hash
+    assert embeddings.content_hash == embeddings_of(IDS, table()).content_hash
 
 
 @pytest.mark.parametrize("kind", ["int8", "int64", "uint16", "float16"])

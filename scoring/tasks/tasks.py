@@ -97,9 +97,8 @@ def load_tasks(folder: Path, public_ids: Collection[str]) -> tuple[Task, ...]:
     """
     sources = task_sources(folder)
     tasks = tuple(load_task(source, public_ids) for source in sources)
-    check_groups(
-        (_label_file(source), task.ids, task.groups) for source, task in zip(sources, tasks, strict=True)
-    )
+    files = (read_package(source).labels if source.is_dir() else source for source in sources)
+    check_groups((file, task.ids, task.groups) for file, task in zip(files, tasks, strict=True))
     return tasks
 
 
@@ -151,10 +150,6 @@ def load_task(source: Path, public_ids: Collection[str]) -> Task:
     labels = package.labels
     task = make_task(package.identifier, kind, label_rows(labels), id_set, source=str(labels))
     return task.of_package(package.version)
-
-
-def _label_file(source: Path) -> Path:
-    return read_package(source).labels if source.is_dir() else source
 
 
 def make_task(

@@ -15,41 +15,6 @@ from leaderboard.snapshot import PhaseSite, Site, Terms, WaitingTeam
 from scoring.printable import count_of
 
 
-def take_part(document: PhaseDocument) -> dict[str, str] | None:
-    """Return what README.md and the page tell participants; None if the phase is closed, or nothing is known of what a file must have.
-
-    Returns:
-        ``file``: What a file must have, as a sentence.
-        ``ids``: Path of the id list in the repository; empty if it is not published yet.
-        ``example``: The beginning of a file.
-        ``limits``: How many submissions a team has, as a sentence; may be empty.
-        ``check``: The command that checks a file.
-        ``verify``: The command that checks a result.
-    """
-    terms = document.terms
-    if terms is None or document.closed_at is not None:
-        return None
-    repository, last = document.repository, terms.embedding_dim - 1
-    source = f"--challenge {repository} --phase {document.phase}"
-    if not repository or not terms.ids:
-        source = f"--ids {terms.ids or 'IDS'} --dim {terms.embedding_dim}"
-    columns = [str(column) for column in range(last + 1)] if last < 3 else ["0", "1", "…", str(last)]
-    return {
-        "file": f"One table with the columns id and 0 to {last}, and one row for each id of the phase:",
-        "ids": terms.ids,
-        "example": f"{','.join(['id', *columns])}\nsample_0001,0.1242,…\n",
-        "limits": _limits(terms),
-        "check": f"neuco-check validate submission.csv {source}",
-        "verify": f"neuco-worker verify {repository or 'REPOSITORY'} --submission submission.csv --receipt stdout.txt",
-    }
-
-
-def _limits(terms: Terms) -> str:
-    limits = ((terms.per_day, "a day"), (terms.per_month, "a month"), (terms.in_all, "in all"))
-    stated = [f"{number} {period}" for number, period in limits if number is not None]
-    return f"Submissions of a team: at most {', '.join(stated)}." if stated else ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ShownPhase:
     """The content of one phase.
@@ -57,19 +22,74 @@ class ShownPhase:
     Attributes:
         site: What it is made from.
         document: What is published of it, from which everything is rendered that needs no earlier board.
-        rules: Sentences that say how boards are made.
-        evolution: The bump chart; None if there is no board.
     """
 
     site: PhaseSite
     document: PhaseDocument
-    rules: tuple[str, ...]
-    evolution: Evolution | None
+
+    @cached_property
+    def evolution(self) -> Evolution | None:
+        """The bump chart; None if there is no board."""
+        return evolution(self.site.history, self.document.entries) if self.document.entries else None
 
     @cached_property
     def take_part(self) -> dict[str, str] | None:
-        """What a participant needs."""
-        return take_part(self.document)
+        """What README.md and the page tell participants; None if the phase is closed, or nothing is known of what a file must have.
+
+        Its values are:
+            ``file``: What a file must have, as a sentence.
+            ``ids``: Path of the id list in the repository; empty if it is not published yet.
+            ``example``: The beginning of a file.
+            ``limits``: How many submissions a team has, as a sentence; may be empty.
+            ``check``: The command that checks a file.
+            ``verify``: The command that checks a result.
+        """
+        document, terms = self.document, self.document.terms
+        if terms is None or document.closed_at is not None:
+            return None
+        repository, last = document.repository, terms.embedding_dim - 1
+        source = f"--challenge {repository} --phase {document.phase}"
+        if not repository or not terms.ids:
+            source = f"--ids {terms.ids or 'IDS'} --dim {terms.embedding_dim}"
+        columns = [str(column) for column in range(last + 1)] if last < 3 else ["0", "1", "…", str(last)]
+        return {
+            "file": f"One table with the columns id and 0 to {last}, and one row for each id of the phase:",
+            "ids": terms.ids,
+            "example": f"{','.join(['id', *columns])}\nsample_0001,0.1242,…\n",
+            "limits": _limits(terms),
+            "check": f"neuco-check validate submission.csv {source}",
+            "verify": f"neuco-worker verify {repository or 'REPOSITORY'} --submission submission.csv --receipt stdout.txt",
+        }
+
+    @cached_property
+    def rules(self) -> tuple[str, ...]:
+        """The sentences that say how the board is made: plain text, with the organizers' names of baselines."""
+        document = self.document
+        apart = (
+            " Entries that affect no others are below them; the rank that they would have is in parentheses."
+            if any(row.rank_if_competing for row in document.entries)
+            else ""
+        )
+        shown = (
+            "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
+            if document.tasks is not None
+            else "The hidden tasks, their weights and the scores on them are published at the end, when the organizers reveal them."
+        )
+        return (
+            "The board is ordered by the dynamic rank, not by mean Q; the page also shows the ranks by mean Q.",
+            (
+                "On every hidden task, the entries are ranked by their quality score Q. The dynamic rank orders them by the weighted"
+                " average of these ranks. A task weighs more if the entries differ more on it."
+            ),
+            *sentences(document.rules),
+            f"A submission is public if its author made it public when submitting.{apart}",
+            (
+                "A move is “own” if another submission of the team counts, and “passive” if something else caused it: the submissions of"
+                " others, for example, change task ranks and weights. Entries cannot be told apart if the first of them does not beat any"
+                " of the others with 95 % confidence. A mean Q below zero is unreliable."
+            ),
+            shown,
+        )
 
     @property
     def state(self) -> str:
@@ -88,12 +108,13 @@ class ShownPhase:
 
 def shown_phases(site: Site) -> tuple[ShownPhase, ...]:
     """Return the content of a site's phases."""
-    shown = []
-    for phase in site.phases:
-        document = phase_document(site, phase)
-        chart = evolution(phase.history, document.entries) if document.entries else None
-        shown.append(ShownPhase(site=phase, document=document, rules=rule_lines(document), evolution=chart))
-    return tuple(shown)
+    return tuple(ShownPhase(site=phase, document=phase_document(site, phase)) for phase in site.phases)
+
+
+def _limits(terms: Terms) -> str:
+    limits = ((terms.per_day, "a day"), (terms.per_month, "a month"), (terms.in_all, "in all"))
+    stated = [f"{number} {period}" for number, period in limits if number is not None]
+    return f"Submissions of a team: at most {', '.join(stated)}." if stated else ""
 
 
 def phase_document(site: Site, phase: PhaseSite) -> PhaseDocument:
@@ -129,33 +150,4 @@ def _waiting(teams: tuple[WaitingTeam, ...]) -> tuple[WaitingEntry, ...]:
             team=names[team.key], submissions=team.submissions, last_submission=team.last_submitted_at
         )
         for team in teams
-    )
-
-
-def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
-    """Return the sentences that say how this phase's board is made: plain text, with the organizers' names of baselines."""
-    apart = (
-        " Entries that affect no others are below them; the rank that they would have is in parentheses."
-        if any(row.rank_if_competing for row in document.entries)
-        else ""
-    )
-    shown = (
-        "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
-        if document.tasks is not None
-        else "The hidden tasks, their weights and the scores on them are published at the end, when the organizers reveal them."
-    )
-    return (
-        "The board is ordered by the dynamic rank, not by mean Q; the page also shows the ranks by mean Q.",
-        (
-            "On every hidden task, the entries are ranked by their quality score Q. The dynamic rank orders them by the weighted average"
-            " of these ranks. A task weighs more if the entries differ more on it."
-        ),
-        *sentences(document.rules),
-        f"A submission is public if its author made it public when submitting.{apart}",
-        (
-            "A move is “own” if another submission of the team counts, and “passive” if something else caused it: the submissions of"
-            " others, for example, change task ranks and weights. Entries cannot be told apart if the first of them does not beat any"
-            " of the others with 95 % confidence. A mean Q below zero is unreliable."
-        ),
-        shown,
     )

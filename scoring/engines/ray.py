@@ -37,19 +37,12 @@ TRIES = 5  # how often a task may lose its process or node
 
 
 @cache
-def code_digest() -> str:
-    """Return a digest of the sources of ``scoring``, which two machines must share to give the same bits."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-@cache
 def software() -> dict[str, str]:
-    """Return what two machines must share to give the same bits."""
+    """Return what two machines must share to give the same bits: versions, and a digest of the sources of ``scoring``."""
+    sources = sorted(Path(__file__).parents[1].rglob("*.py"))
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
     return {
-        "neuco-worker (digest of its sources)": code_digest(),
+        "neuco-worker (digest of its sources)": code.hexdigest()[:16],
         "Python": platform.python_version(),
         "numba": numba.__version__,
         "NumPy": np.__version__,

@@ -238,7 +238,6 @@ def _read_columns(table: Any, open_table: Callable[..., Any], builder: MatrixBui
             builder.faults.add("columns.type", f"column {columns.label(place)} holds {_described(kind)}")
     if "columns.type" in builder.faults.counts:
         raise Unreadable  # values of such a type cannot be checked
-    first_row = builder.rows_read + 1
     for group in range(table.metadata.num_row_groups):
         chunks: Iterable[Any]
         try:
@@ -248,7 +247,7 @@ def _read_columns(table: Any, open_table: Callable[..., Any], builder: MatrixBui
             chunks = (batch.column(0) for batch in batches)
         identifiers = [name for chunk in chunks for name in _identifiers(chunk, builder.faults)]
         rows = len(identifiers)
-        numbers = range(first_row, first_row + rows)
+        numbers = range(builder.rows_read + 1, builder.rows_read + 1 + rows)
         targets = builder.claim(identifiers, numbers)
         step = max(1, GROUP_BYTES // (8 * max(1, rows)))
         for start in range(0, len(wanted), step):
@@ -259,8 +258,7 @@ def _read_columns(table: Any, open_table: Callable[..., Any], builder: MatrixBui
             for dimension, position in chosen:
                 column = part.column(places[names[position]]).combine_chunks()
                 _judge(column, builder, identifiers, targets, numbers, first_column=dimension)
-        first_row += rows
-    builder.rows_read = first_row - 1
+        builder.rows_read += rows
 
 
 def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
@@ -273,12 +271,9 @@ def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
     others = [name for column, name in enumerate(names) if column not in (id_column, position)]
     builder.extra["column"] = len(others), tuple(shown(name) for name in others[:SHOWN])
     wanted = [schema.names[id_column], schema.names[position]]
-    first_row, width, batch_rows = (
-        builder.rows_read + 1,
-        0,
-        max(1, GROUP_BYTES // (8 * max(builder.dim, EXTRA_COLUMNS))),
-    )
+    width, batch_rows = 0, max(1, GROUP_BYTES // (8 * max(builder.dim, EXTRA_COLUMNS)))
     for batch in table.iter_batches(batch_size=batch_rows, columns=wanted):
+        first_row = builder.rows_read + 1
         identifiers = _identifiers(batch.column(wanted[0]), faults)
         vectors = batch.column(wanted[1])
         vectors = vectors.storage if isinstance(vectors, pyarrow.ExtensionArray) else vectors
@@ -298,8 +293,7 @@ def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
         filled, numbers = [identifiers[row] for row in rows], [first_row + row for row in rows]
         targets = builder.claim(filled, numbers)
         _judge(vectors.flatten(), builder, filled, targets, numbers, width=width)
-        first_row += len(identifiers)
-    builder.rows_read = first_row - 1
+        builder.rows_read += len(identifiers)
 
 
 def _judge(

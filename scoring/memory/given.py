@@ -14,11 +14,10 @@ from scoring.errors import WrongType, WrongValue
 from scoring.inputs.columns import NUMBER_NAME, names_an_id
 from scoring.memory.containers import plain
 from scoring.memory.kinds import NUMBERS
-from scoring.memory.pairing import Rows, as_text, rows_of_index, texts
+from scoring.memory.pairing import SHOWN, Rows, as_text, rows_of_index, texts
 from scoring.neuco_bench.labels import id_names
 from scoring.printable import name_some
 
-SHOWN = 3
 FEWEST_COUNTED = 5  # rows; in fewer, labels could count them by chance
 
 

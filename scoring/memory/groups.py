@@ -12,11 +12,17 @@ import pandas as pd
 from scoring.errors import WrongType, WrongValue
 from scoring.memory.containers import plain
 from scoring.memory.given import without_ids
-from scoring.memory.pairing import Rows, as_text, check_meaning, note_on_position, rows_of_index
+from scoring.memory.pairing import (
+    SHOWN,
+    Rows,
+    as_text,
+    check_meaning,
+    note_on_position,
+    rows_of_index,
+)
 from scoring.neuco_bench.labels import Labels
 from scoring.printable import count_of, name_some
 
-SHOWN = 3
 NAMES = ("group", "groups")  # of a column of labels that could be meant as groups
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
-from scoring.inputs.faults import ID_NAMES
+from scoring.inputs.faults import ID_NAMES, SHOWN
 from scoring.inputs.lines import FLOAT32_MAX, NUMBER
 from scoring.inputs.tables import LabelRow, read_label_rows
 from scoring.printable import count_of
@@ -25,7 +25,6 @@ from scoring.tasks.packages import NAME, is_package, read_package
 
 MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
 MINIMUM_GROUPS = 5
-SHOWN = 3
 HASH_DOMAIN = b"neuco-worker task 1\0"
 IGNORED = re.compile(r"\.|readme", re.IGNORECASE)  # dotfiles and a README may lie next to the labels
 

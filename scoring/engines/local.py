@@ -33,7 +33,7 @@ def train_in_order(
     *,
     threads: int,
     finished: Callable[[Result], None],
-    stop: NDArray[np.uint8] | None = None,
+    stop: NDArray[np.uint8],
 ) -> list[Result]:
     """Run all jobs, a few at a time, and return their results in order.
 
@@ -62,8 +62,7 @@ def train_in_order(
             while waiting:
                 take_first()
         except BaseException:
-            if stop is not None:
-                stop[0] = 1  # because the pool waits for running jobs
+            stop[0] = 1  # because the pool waits for running jobs
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return results

@@ -70,31 +70,22 @@ def ladders(entries: Iterable[LadderEntry], rules: PhaseRules) -> dict[int, Show
         entries: The submissions of one phase, in any order.
         rules: The phase's rules, with a step.
     """
-    by_team: defaultdict[tuple[int, bool], list[LadderEntry]] = defaultdict(list)
-    for entry in entries:
-        by_team[entry.team].append(entry)
+    step = rules.ladder_step or 0.0
+    by_content: defaultdict[tuple[tuple[int, bool], str], list[LadderEntry]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda entry: entry.place):
+        by_content[entry.team, entry.content].append(entry)
+    standing: dict[tuple[int, bool], float] = {}
     shown_values: dict[int, ShownValue] = {}
-    for ladder in by_team.values():
-        shown_values |= _climb(ladder, rules)
-    return shown_values
-
-
-def _climb(ladder: Iterable[LadderEntry], rules: PhaseRules) -> dict[int, ShownValue]:
-    step, shown_values = rules.ladder_step or 0.0, {}
-    by_content: dict[str, list[LadderEntry]] = {}
-    for entry in sorted(ladder, key=lambda entry: entry.place):
-        by_content.setdefault(entry.content, []).append(entry)
-    standing = None
-    for same in by_content.values():
-        scored = [entry for entry in same if entry.q_mean is not None]
-        if not scored or scored[0].q_mean is None:
+    for (team, _), same in by_content.items():
+        scored = [(entry.submission, entry.q_mean) for entry in same if entry.q_mean is not None]
+        if not scored:
             continue
-        q_mean = scored[0].q_mean
-        counts = standing is None or q_mean > standing + step
-        if standing is None or counts:
-            standing = shown(q_mean, rules.decimals, step)
-        for entry in scored:
-            shown_values[entry.submission] = ShownValue(value=standing, counts=counts)
+        _, q_mean = scored[0]
+        counts = team not in standing or q_mean > standing[team] + step
+        if counts:
+            standing[team] = shown(q_mean, rules.decimals, step)
+        value = ShownValue(value=standing[team], counts=counts)
+        shown_values |= {submission: value for submission, _ in scored}
     return shown_values
 
 

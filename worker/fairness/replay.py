@@ -313,13 +313,6 @@ class PhaseReplay:
             return False
         return all(event.closed_at is None for event in self.decisions.until(moment))
 
-    def is_after_the_close(self, entry: str, moment: datetime) -> bool:
-        """Return whether the phase is closed at a moment, and an entry was scored for the first time after that, or was not yet."""
-        decided = self.decisions.at(moment)
-        if decided is None or decided.closed_at is None:
-            return False
-        return entry not in self.scores or self.scores[entry].events[0].at > decided.closed_at
-
     def shown_value(self, score: ScoreEvent, moment: datetime) -> ShownValue:
         """Return the value that the participant of a score is shown at a moment.
 
@@ -333,15 +326,16 @@ class PhaseReplay:
         decided, facts = self.decisions.at(moment), self.registered[score.entry].at(moment)
         if decided is None or facts is None:
             raise LookupError("a score from before its submission or its phase")
-        rules = decided.rules
+        rules, scored = decided.rules, self.scores.get(score.entry)
         if self.withholds(moment):
             return ShownValue(value=None)
-        if self.is_after_the_close(score.entry, moment):
+        if decided.closed_at is not None and (scored is None or scored.events[0].at > decided.closed_at):
             return AFTER_THE_CLOSE
         q_mean = q_mean_of(score, decided.epsilon)
         if rules.ladder_step is None or facts.own:
             return ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
-        before = None if climbs(facts) else self._before(score, moment)
+        earlier = [] if scored is None or climbs(facts) else scored.until(moment)
+        before = next((event for event in earlier if event is not score), None)
         if before is not None:  # taken off by the organizers: its answer stays as it was
             return ShownValue(value=before.q_mean, counts=before.counts)
         same_team = (name for name in self._scored.get(score.team_key, ()) if name != score.entry)
@@ -351,11 +345,6 @@ class PhaseReplay:
         ]
         shows = ladders(on_ladder, rules)[score.submission]
         return shows if climbs(facts) else ShownValue(value=shows.value)
-
-    def _before(self, score: ScoreEvent, moment: datetime) -> ScoreEvent | None:
-        """Return the score of the same entry before this one."""
-        earlier = self.scores[score.entry].until(moment) if score.entry in self.scores else []
-        return next((event for event in earlier if event is not score), None)
 
 
 class ChallengeReplay(dict[str, PhaseReplay]):

@@ -127,17 +127,16 @@ def no_verdict() -> Iterator[None]:
     try:
         yield
     except (InfrastructureError, MemoryError) as error:
-        reason = error if isinstance(error, InfrastructureError) else _OutOfMemory()
+        reason = error if isinstance(error, InfrastructureError) else _out_of_memory()
         raise NoVerdict(reason.sentence, hint=reason.hint, code=reason.code) from error
 
 
-class _OutOfMemory(InfrastructureError):
-    """This needs more memory than it may use."""
-
-    usual_code: ClassVar[str] = "memory"
-
-    def __init__(self) -> None:
-        super().__init__(hint="End other programs, raise the limit (ulimit -v), or use a larger machine.")
+def _out_of_memory() -> InfrastructureError:
+    return InfrastructureError(
+        "This needs more memory than it may use.",
+        hint="End other programs, raise the limit (ulimit -v), or use a larger machine.",
+        code="memory",
+    )
 
 
 @no_verdict()
@@ -310,7 +309,7 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
         status = _status(program, arguments)
         sys.stdout.flush()
     except MemoryError as error:
-        raise _OutOfMemory from error
+        raise _out_of_memory() from error
     except OSError as error:
         if error.strerror is None:  # not the system's
             raise

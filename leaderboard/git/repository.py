@@ -54,7 +54,7 @@ SHALLOW_S = 120.0  # for one command; a whole history may take any time
 _WHOLE = (f"--upload-pack=env GIT_GRAFT_FILE={os.devnull} git-upload-pack",)
 _TIP, _CONTENTS = b"refs/neuco/tip", b"refs/neuco/files"
 _SHOWN = re.compile(rb"^ref: ([^\t\n]+)\tHEAD$", re.MULTILINE)
-_REFERENCE = re.compile(rb"^([0-9a-f]{40,64})[\t ]([^\n]+)$", re.MULTILINE)
+_REFERENCE = re.compile(rb"^([0-9a-f]{40,64})\t([^\n]+)$", re.MULTILINE)
 _BRANCH = re.compile(rb"refs/heads/(?!files$).+")
 _WITH_CONTENTS = re.compile(rb"refs/(remotes/[^/]+|heads)/files")
 Settings = Sequence[tuple[str, str]]
@@ -218,14 +218,12 @@ class Clone:
         repository: Reads it.
         branch: The branch that visitors see; "HEAD" if it is none.
         tip: The newest commit of that branch.
-        contents: The newest commit of the branch `files`; None if there is none, or it was not fetched.
         pages: The branch that a server may show instead, as ``branch gh-pages``; empty if there is none.
     """
 
     repository: Repository
     branch: str
     tip: str
-    contents: str | None
     pages: tuple[str, ...]
 
 
@@ -300,12 +298,9 @@ def _fetched(repository: Repository, address: str, *, shallow: bool) -> Clone:
     lines = b"".join(b"+%b:%b\n" % (name, own) for own, name in wanted.items())
     whole = _WHOLE if Path(address).exists() else ()
     repository.run("fetch", depth, "--stdin", *whole, *FETCH, address, stdin=lines, timeout_s=limit_s)
-    names = repository.run("for-each-ref", "--format=%(objectname) %(refname)")
-    tips = {name: commit.decode() for commit, name in _REFERENCE.findall(names)}
     return Clone(
         repository=repository,
         branch=objects.read_path(branch.removeprefix(b"refs/heads/")),
-        tip=tips[_TIP],
-        contents=tips.get(_CONTENTS),
+        tip=repository.run("rev-parse", "--verify", _TIP.decode()).decode().strip(),
         pages=("branch gh-pages",) if b"refs/heads/gh-pages" in {*branches} - {branch} else (),
     )

@@ -35,24 +35,21 @@ class FetchRound(Act[requests.Session, str]):
 
     Args:
         context: The worker's surroundings.
-        chain: The chain.
-        number: The round.
-        awaited: The draws that wait for it.
+        awaited: The draws that wait for it, all of one round.
     """
 
     name = "drand"
     what: ClassVar[str] = "The request for a round of drand"
     time_out_s = 60.0
 
-    def __init__(self, context: Context, chain: Chain, number: int, awaited: Sequence[Draw]) -> None:
+    def __init__(self, context: Context, awaited: Sequence[Draw]) -> None:
         self._context = context
-        self._chain = chain
-        self._number = number
+        self._draw = awaited[0]
         self._awaited = {draw.phase: draw for draw in awaited}
 
     def perform(self, resource: requests.Session) -> str:
         """Ask one server after another; a response must be signed by the chain."""
-        chain, number = self._chain, self._number
+        chain, number = self._draw.chain, self._draw.round
         servers = self._context.configuration.fairness.drand_servers
         for server in servers:
             signature = ask(resource, server, chain, number)
@@ -81,14 +78,14 @@ class FetchRound(Act[requests.Session, str]):
             read_secret(self._context.configuration),
             phases,
             result,
-            reason=f"round {self._number} of {self._chain.name} was mixed in",
+            reason=f"round {self._draw.round} of {self._draw.chain.name} was mixed in",
             now=now,
         )
         tx.request_publish()
 
     def recorded(self, result: str, now: datetime) -> None:
         """Say what the splits follow from."""
-        sentence = f"Round {self._number} of {self._chain.name} is recorded; splits that waited for it follow from it."
+        sentence = f"Round {self._draw.round} of {self._draw.chain.name} is recorded; splits that waited for it follow from it."
         self._context.log.info(sentence, event_key="beacon.drawn", phases=list(self._awaited))
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -163,23 +160,22 @@ class BeaconFetcher:
         if not awaited or awaited[0].at > now:
             return False
         draw = awaited[0]
-        together = [other for other in awaited if other.round == draw.round]
+        together = [other for other in awaited if (other.chain, other.round) == (draw.chain, draw.round)]
         newest = max(other.sequence for other in together)
         since = public_since[newest - 1 : newest]
         if not since:  # a round that is named now would be too late again, unless a push succeeds soon
             return False
         if datetime.fromisoformat(since[0]) >= draw.at:
-            return self._name_again(draw.chain, together, now)
-        act = FetchRound(self._context, draw.chain, draw.round, together)
-        return self._runner.start(act, self._session, now)
+            return self._name_again(together, now)
+        return self._runner.start(FetchRound(self._context, together), self._session, now)
 
-    def _name_again(self, chain: Chain, together: Sequence[Draw], now: datetime) -> bool:
+    def _name_again(self, together: Sequence[Draw], now: datetime) -> bool:
         """Name a later round, as the commitment to this one was not public before the round existed; each further time twice as late."""
         notice = self._context.configuration.fairness.beacon_notice
         phases = [waiting.phase for waiting in together]
         with self._context.store.write() as tx:
             named = max(sum(phase in entry.draws for entry in commitments.public(tx)) for phase in phases)
-            draw = draws.next_round(chain, now + seconds(notice * 2 ** (named - 1)))
+            draw = draws.next_round(together[0].chain, now + seconds(notice * 2 ** (named - 1)))
             commit(
                 tx,
                 self._context.signer,

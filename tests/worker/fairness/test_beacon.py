@@ -17,6 +17,7 @@ from tests.worker.harness.harness import KEY, Harness, StepWorker
 from worker.fairness import commitments
 from worker.fairness.beacon import PUBLIC_SINCE, UNREACHABLE
 from worker.fairness.drand import Chain, is_signed
+from worker.fairness.manifests import AnnouncedRound
 from worker.intake.waiting import WAITING
 from worker.organizer.rehearsal.practice_draw import practice_chain, served, sign
 from worker.sandbox import ManualClock
@@ -138,6 +139,22 @@ def test_rounds_are_named_only_while_commitments_can_be_pushed(
     assert number > named["draws"]["dev"]["round"]
     assert is_signed(rounds, number, drawn["drawn"]["dev"])
     assert harness.contradictions() == []
+
+
+def test_a_value_is_mixed_in_only_where_its_chain_is_awaited(
+    harness: Harness, worker: StepWorker, rounds: Chain
+) -> None:
+    """Another chain may give its round the same number."""
+    worker.drive(lambda: not worker.daemon.publishing.due())
+    (named,) = public(harness)
+    later = rounds.model_copy(update={"genesis": rounds.genesis + 3600})
+    draw = AnnouncedRound(chain=later, round=named["draws"]["dev"]["round"])
+    with worker.store.write() as tx:
+        commitments.commit(tx, KEY, (), reason="another chain", now=worker.clock.now(), draws={"eval": draw})
+        tx.request_publish()
+    pk = harness.submit("A")
+    worker.drive(lambda: worker.states().get(pk) == "published")
+    assert set(public(harness)[-1]["drawn"]) == {"dev"}
 
 
 def test_a_secret_that_cannot_be_read_when_the_draw_is_due_is_an_alert(

@@ -138,7 +138,6 @@ def test_without_the_key_only_commits_that_are_unchanged_count(clone: Git, name:
         write(clone, [*commits[:place], *unsigned])
         with clone.checked() as repository:
             seen, newest = repository.history, repository.commit
-            assert seen is not None
             assert newest is not None
             expected = checked_without_key(name, [commit.name for commit in commits], place)
             assert (newest.commit if seen.key else None) == expected, place

@@ -41,8 +41,7 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
 
     In a repository without a signed commit, nothing shows who has published what contradicts itself.
     """
-    seen = repository.history
-    is_unsigned = seen is not None and seen.key is None
+    is_unsigned = repository.commit is not None and repository.history.key is None
     for verdict in _verdicts(repository, now or datetime.now(UTC)):
         is_anybodys = is_unsigned and verdict.status is Status.CONTRADICTED
         yield replace(verdict, status=Status.CHANGED) if is_anybodys else verdict

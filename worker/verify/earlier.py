@@ -46,7 +46,7 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         name: Codename.
         phase: The phase, if it is revealed.
     """
-    if repository.history is None:
+    if repository.commit is None:
         return
     boards = _boards(repository, name, phase)
     moments = sorted(at for _, at in boards)

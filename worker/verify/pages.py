@@ -86,8 +86,8 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
         )
     if unexplained := _unexplained(repository, rendered, revealed):
         sentence = f"these files are not the worker's: {name_some(unexplained)}"
-        signed = repository.history is not None and repository.history.key is not None
-        yield contradicted(f"the challenge has signed them, but {sentence}") if signed else believed(sentence)
+        signed = f"the challenge has signed them, but {sentence}"
+        yield contradicted(signed) if repository.history.key else believed(sentence)
 
 
 def _rendered_by(content: bytes) -> str:

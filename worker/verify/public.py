@@ -46,7 +46,7 @@ _PART = re.compile(r"[0-9a-f]+\.[0-9]+")  # the name of a part of a content
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What the history of a repository shows.
+    """What the history of a repository shows; a plain folder has an empty one.
 
     Attributes:
         commits: Hashes of the checked commit and of all before it.
@@ -58,10 +58,10 @@ class History:
         changed_by: The commits after the checked one that changed what visitors see, oldest first.
     """
 
-    commits: frozenset[str]
-    whole: bool
-    key: str | None
-    signed: Sequence[tuple[Signed, Step]]
+    commits: frozenset[str] = frozenset()
+    whole: bool = True
+    key: str | None = None
+    signed: Sequence[tuple[Signed, Step]] = ()
     foreign: tuple[Step, ...] = ()
     changed: tuple[str, ...] = ()
     changed_by: tuple[Step, ...] = ()
@@ -109,7 +109,7 @@ class PublicRepository:
         address: URL or folder, without credentials.
         branch: The branch that was read; None for a plain folder.
         commit: The commit that was read: the newest one that the challenge has signed, otherwise the tip. None for a plain folder.
-        history: The history; None for a plain folder.
+        history: The history.
         foreign_paths: Paths of what a worker does not publish, and a branch that a server may show instead, which are not read.
         contents: The published contents in the commit that `reveal/files.json` names; usable while the repository is open.
         own: The challenge's commits, in the order in which the files grow that may only grow.
@@ -121,7 +121,7 @@ class PublicRepository:
     address: str = ""
     branch: str | None = None
     commit: Step | None = None
-    history: History | None = None
+    history: History = History()
     foreign_paths: tuple[str, ...] = ()
     contents: Contents = field(default=lambda _name: b"")
     own: Sequence[Step] = ()
@@ -131,8 +131,7 @@ class PublicRepository:
     @cached_property
     def key(self) -> str | None:
         """The challenge's key; in a folder, and without a signed commit, the one that the commitments name."""
-        signed = self.history and self.history.key
-        return signed or signing.challenge_key(self.files.get(commitments.PATH))
+        return self.history.key or signing.challenge_key(self.files.get(commitments.PATH))
 
     @cached_property
     def commitments(self) -> list[Commitment]:

@@ -43,38 +43,37 @@ SLACK = timedelta(minutes=15)  # a board carries the time at which its making be
 
 def signature(repository: PublicRepository) -> Verdict:
     """Check that the files are in a commit of the challenge."""
-    seen, commit = repository.history, repository.commit
-    if seen is None or commit is None:
+    commit, key = repository.commit, repository.history.key
+    if commit is None:
         return believed(
             "this is a plain folder, so it cannot be checked whether the challenge has signed its files"
         )
-    if seen.key is None:
+    if key is None:
         raise CheckEnded(
             "no commit is signed with a key that commitment.json names. Nothing shows that the challenge published this; the newest one"
             f" is {commit}",
             Status.CHANGED,
         )
     return consistent(
-        f"commit {commit.commit[:10]}, and so every file and commit below it, is signed with the challenge's key: {openssh(seen.key)}"
+        f"commit {commit.commit[:10]}, and so every file and commit below it, is signed with the challenge's key: {openssh(key)}"
     )
 
 
 def tip(repository: PublicRepository) -> Iterator[Verdict]:
     """Say who else has changed what visitors see, and which files are not the challenge's."""
-    foreign, seen = set(repository.foreign_paths), repository.history
-    if seen is not None:
-        foreign.update(path for path in seen.changed if not is_served(path))
-        if seen.changed_by:
-            changed, steps = list(filter(is_served, seen.changed)), newest_first(seen.changed_by)
-            sentence = (
-                f"{name_some(changed)}: changed by {name_some(steps)}. The challenge has not signed that, so what visitors see is not what"
-                " it published. The newest commit that it has signed is checked instead"
-            )
-            yield Verdict(status=Status.CHANGED, sentence=sentence)
-        if others := [step for step in seen.foreign if seen.key and step not in seen.changed_by]:
-            yield believed(
-                f"these commits are not the challenge's, and prove nothing: {name_some(newest_first(others))}"
-            )
+    seen = repository.history
+    foreign = {*repository.foreign_paths, *(path for path in seen.changed if not is_served(path))}
+    if seen.changed_by:
+        changed, steps = list(filter(is_served, seen.changed)), newest_first(seen.changed_by)
+        sentence = (
+            f"{name_some(changed)}: changed by {name_some(steps)}. The challenge has not signed that, so what visitors see is not what"
+            " it published. The newest commit that it has signed is checked instead"
+        )
+        yield Verdict(status=Status.CHANGED, sentence=sentence)
+    if others := [step for step in seen.foreign if seen.key and step not in seen.changed_by]:
+        yield believed(
+            f"these commits are not the challenge's, and prove nothing: {name_some(newest_first(others))}"
+        )
     if served := sorted(filter(is_served, foreign)):
         yield believed(
             f"these files are not the worker's, but may change what visitors see: {name_some(served)}"
@@ -91,7 +90,7 @@ def newest_first(steps: Sequence[Step]) -> list[str]:
 def history(repository: PublicRepository) -> Iterator[Verdict]:
     """Check that the files that may only grow have only grown."""
     seen = repository.history
-    if seen is None:
+    if repository.commit is None:
         yield believed(
             "this is a plain folder without history, so it is taken on trust that its files were not changed later. Check a clone"
             " of the repository instead"
@@ -134,7 +133,7 @@ def _withdrawn(repository: PublicRepository, name: str) -> Iterator[Verdict]:
 def order(repository: PublicRepository) -> Verdict | None:
     """Check that no board was pushed before the first commitment; None if nothing that is signed shows it."""
     seen = repository.history
-    if seen is None or seen.key is None or not seen.whole:
+    if seen.key is None or not seen.whole:
         return None
     uncommitted = (
         step for step in seen.foreign if step.key == seen.key and commitments.PATH not in step.blobs
@@ -259,15 +258,15 @@ def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator
 
 def _compared(newer: PublicRepository, older: PublicRepository) -> Iterator[Verdict]:
     ours, seen = newer.commit, older.history
-    if ours is not None and seen is not None and ours != older.commit and ours.commit in seen.commits:
+    if ours is not None and ours != older.commit and ours.commit in seen.commits:
         sentence = (
             f"the older clone goes on after {ours}, which is checked here. The two were named the wrong way"
             " round, or somebody has forced the branch back; who did is not known"
         )
         yield Verdict(status=Status.CHANGED, sentence=sentence)
         return
-    is_signed_commit = seen is not None and seen.key is not None
-    by_others = [] if seen is None else [part for part, _ in seen.signed]
+    is_signed_commit = seen.key is not None
+    by_others = [part for part, _ in seen.signed]
     whole, unsigned = True, []
     for path in GROWING:
         earlier, later = older.files.get(path, b""), newer.files.get(path, b"")
@@ -291,12 +290,12 @@ def _compared(newer: PublicRepository, older: PublicRepository) -> Iterator[Verd
 
 def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool) -> Verdict:
     """Look for the older clone's commit; ``whole`` says whether every file that may only grow continues its content."""
-    commit, seen = older.commit, older.history
-    if commit is None or seen is None or newer.history is None:
+    commit = older.commit
+    if commit is None or newer.commit is None:
         return believed(
             "one of the two is a plain folder, so only their files can be compared, not their histories"
         )
-    if seen.key is None:
+    if older.history.key is None:
         return believed("no commit of the older clone is signed with this challenge's key")
     named = f"commit {commit.commit[:10]} of the older clone ({commit.at.isoformat()})"
     if commit.commit in newer.history.commits:

@@ -18,9 +18,7 @@ from worker.challenge.files import read_secret
 from worker.challenge.timetable import Job
 from worker.evalai import Retry
 from worker.fairness import commitments, draws
-from worker.fairness.commitments import commit
 from worker.fairness.drand import Chain, is_signed
-from worker.fairness.draws import Draw
 from worker.runtime import Act, Runner
 from worker.runtime.http import HttpSession, no_credentials
 from worker.state import Transaction
@@ -42,7 +40,7 @@ class FetchRound(Act[requests.Session, str]):
     what: ClassVar[str] = "The request for a round of drand"
     time_out_s = 60.0
 
-    def __init__(self, context: Context, awaited: Sequence[Draw]) -> None:
+    def __init__(self, context: Context, awaited: Sequence[draws.Draw]) -> None:
         self._context = context
         self._draw = awaited[0]
         self._awaited = {draw.phase: draw for draw in awaited}
@@ -169,14 +167,14 @@ class BeaconFetcher:
             return self._name_again(together, now)
         return self._runner.start(FetchRound(self._context, together), self._session, now)
 
-    def _name_again(self, together: Sequence[Draw], now: datetime) -> bool:
+    def _name_again(self, together: Sequence[draws.Draw], now: datetime) -> bool:
         """Name a later round, as the commitment to this one was not public before the round existed; each further time twice as late."""
         notice = self._context.configuration.fairness.beacon_notice
         phases = [waiting.phase for waiting in together]
         with self._context.store.write() as tx:
             named = max(sum(phase in entry.draws for entry in commitments.public(tx)) for phase in phases)
             draw = draws.next_round(together[0].chain, now + seconds(notice * 2 ** (named - 1)))
-            commit(
+            commitments.commit(
                 tx,
                 self._context.signer,
                 (),

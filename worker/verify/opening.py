@@ -12,7 +12,6 @@ from scoring.printable import all_of, count_of
 from scoring.protocol import ids_hash
 from scoring.tasks import TaskType, task_version
 from worker.fairness import commitments, id_lists, manifests
-from worker.fairness.manifests import CommittedTask, Manifest
 from worker.participant.challenge import list_path
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import Promise, RevealedPhase
@@ -129,7 +128,7 @@ def _of_protocol(earlier: Promise, later: Promise) -> Iterator[str]:
             yield f"{name} changed from {before[name]} to {after[name]}"
 
 
-def _of_tasks(earlier: Manifest, later: Manifest) -> Iterator[str]:
+def _of_tasks(earlier: manifests.Manifest, later: manifests.Manifest) -> Iterator[str]:
     before, after = earlier.versions, later.versions
     for task in sorted({*before, *after}):
         if task not in after:
@@ -166,12 +165,12 @@ def labels(phase: RevealedPhase) -> Verdict:
     )
 
 
-def _are_committed(rows: Sequence[LabelRow], task: CommittedTask) -> bool:
+def _are_committed(rows: Sequence[LabelRow], task: manifests.CommittedTask) -> bool:
     """Return whether published rows are those that were committed to."""
     return manifests.labels_hash(rows, bytes.fromhex(task.salt)) == task.labels
 
 
-def _version(rows: Sequence[LabelRow], task: CommittedTask) -> str:
+def _version(rows: Sequence[LabelRow], task: manifests.CommittedTask) -> str:
     """Return the version of published rows."""
     ids, labels, groups = (
         [row.identifier for row in rows],

@@ -24,7 +24,6 @@ from worker.fairness.disclosure import BRANCH, FILES_PATH, PART_BYTES, FilesRefe
 from worker.fairness.documents import Malformed, check_format, read
 from worker.fairness.manifests import AnnouncedPhase, Commitment
 from worker.fairness.published import Signed
-from worker.fairness.receipts import Line
 from worker.verify.commits import (
     HISTORY,
     REVEAL,
@@ -146,7 +145,7 @@ class PublicRepository:
         return [entry.phases[phase] for entry in self.commitments if phase in entry.phases]
 
     @cached_property
-    def log(self) -> list[Line]:
+    def log(self) -> list[receipts.Line]:
         """The lines of the public log; none if one is malformed."""
         try:
             return receipts.read_log(self.files.get(receipts.PATH, b""))

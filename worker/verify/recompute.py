@@ -18,7 +18,6 @@ from scoring.inputs.tables import read_submission
 from scoring.printable import count_of
 from scoring.tasks import Task
 from worker.fairness import disclosure
-from worker.fairness.disclosure import FilesReference
 from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
 from worker.verify.facts import compare_folds
@@ -76,7 +75,7 @@ def _folds(phase: RevealedPhase) -> int:
 
 def _reference(repository: PublicRepository) -> None:
     """Check that the file that names the published contents can be read; where it leads decides nothing."""
-    read(FilesReference, repository.files[disclosure.FILES_PATH], disclosure.FILES_PATH)
+    read(disclosure.FilesReference, repository.files[disclosure.FILES_PATH], disclosure.FILES_PATH)
 
 
 def _add_due(phase: RevealedPhase, contents: dict[str, list[int]]) -> None:

@@ -11,9 +11,8 @@ from leaderboard.ranking import board as boards
 from leaderboard.rendering import history_lines
 from scoring.documents import canonical
 from scoring.printable import all_of, count_of
-from worker.fairness import events, receipts
-from worker.fairness.events import ChallengeEvent
-from worker.fairness.receipts import CADENCES, Line
+from worker.fairness import receipts
+from worker.fairness.events import RESTORED, ChallengeEvent
 from worker.verify.pages import difference
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
@@ -39,14 +38,14 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         )
         before = log[number - 2] if number > 1 and number - 1 not in lost else None
         require(before is None or event.at >= before.made_at, f"{what} was left out of the next batch")
-        if isinstance(event, ChallengeEvent) and event.what == events.RESTORED:
+        if isinstance(event, ChallengeEvent) and event.what == RESTORED:
             require(line.restored is not None, f"{what} is in a batch that does not report a restored backup")
         waits.append(line.made_at - event.at)
     require(
         not log or phase.document.revealed_at <= log[-1].made_at + SLACK,
         "the reveal is dated later than the last line of the public log",
     )
-    late = [waited for waited in waits if waited > CADENCES * every]
+    late = [waited for waited in waits if waited > receipts.CADENCES * every]
     are = "is" if len(waits) == 1 else "are"
     sentence = (
         f"{all_of(len(waits), 'event')} of its register {are} in the public log, each in the next batch"
@@ -118,7 +117,7 @@ def _check_everywhere(phase: RevealedPhase, other: RevealedPhase) -> None:
             )
 
 
-def _unopened(log: Sequence[Line], revealed: Collection[RevealedPhase]) -> dict[int, int]:
+def _unopened(log: Sequence[receipts.Line], revealed: Collection[RevealedPhase]) -> dict[int, int]:
     """Count in each line of the log the entries that nothing opens: neither an event nor a filler entry."""
     opened = {commitment for phase in revealed for commitment, _ in phase.events}
     keys = {line: key for phase in revealed for line, key in (phase.document.fillers or {}).items()}

@@ -19,7 +19,6 @@ from worker.fairness import commitments, receipts
 from worker.fairness.decisions import minute
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.published import signed_in
-from worker.fairness.receipts import CADENCES
 from worker.verify.commits import GROWING, HISTORY, Step, grew, is_served, times_added
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (
@@ -224,7 +223,7 @@ def times(repository: PublicRepository, now: datetime) -> Verdict | None:
     _check_order(added)
     sentence = "what each commit added is newer than what was published before it"
     most = max((len(new) for _, path, new in added if path == receipts.PATH), default=0)
-    if most > CADENCES:
+    if most > receipts.CADENCES:
         return believed(
             f"{sentence}; but up to {most} lines of the public log came in one commit, and that they were made one after the other is"
             " taken on trust"

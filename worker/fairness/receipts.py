@@ -260,10 +260,7 @@ def check_growth(public: bytes | None, ours: bytes | None, *, key: str | None) -
     Raises:
         LogIsAhead: If lines are missing. Lines that do not continue our chain are ignored.
     """
-    try:
-        lines = (public or b"").decode().splitlines()
-    except ValueError:
-        return
+    lines = (public or b"").decode(errors="replace").splitlines()
     own_lines = (ours or b"").decode().splitlines()
     both = next(
         (place for place, pair in enumerate(zip(lines, own_lines, strict=False)) if pair[0] != pair[1]),

@@ -270,7 +270,10 @@ def test_a_dump_is_not_recorded_while_a_worker_runs(
 
 
 def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:
-    """Lines that do not continue the chain are ignored, line ends do not matter, and afterwards our log is complete."""
+    """Lines that do not continue the chain are ignored, line ends do not matter, and afterwards our log is complete.
+
+    Bytes that are no text, which others may have added, hide no line before them.
+    """
     now = datetime(2026, 1, 4, tzinfo=UTC)
     with closing(Store(f"sqlite:///{tmp_path / 'worker.db'}")) as store, store.write() as tx:
         for day in (1, 2, 3):
@@ -283,8 +286,8 @@ def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:
         own = ([], [first], [first, second])
         for lines in (*own, [first, third], [first, second, b"no log"], [first, second, bare], [b"\xff"]):
             receipts.check_growth(b"\n".join(lines), ours, key=key)
-        for end in (b"\n", b"\r\n"):
-            public = end.join((first, second, third))
+        for end, *added in ((b"\n", b"\xff"), (b"\r\n",)):
+            public = end.join((first, second, third, *added))
             with pytest.raises(receipts.LogIsAhead) as error:
                 receipts.check_growth(public, ours, key=key)
         assert receipts.adopt_lines(tx, error.value, now=now)

@@ -63,9 +63,8 @@ def _check(phase: RevealedPhase, naming: Commitment, mixing: Commitment) -> None
         f"the value that was mixed into its splits is not the one of {round_of}",
     )
     require(mixing.made_at >= draw.at, f"commitment {number} mixed in {round_of}, which did not exist yet")
-    before = [promise for promise in phase.promises if promise.public.sequence < number]
-    now = [promise for promise in phase.promises if promise.public.sequence == number]
-    changed = _changes(phase, before[-1], now[0]) if before and now else ""
+    pairs = pairwise(phase.promises)
+    changed = next((_changes(before, now) for before, now in pairs if now.public.sequence == number), "")
     require(
         not changed, f"its {changed} changed in commitment {number}, together with the value of {round_of}"
     )
@@ -90,16 +89,16 @@ def _judged(phase: RevealedPhase, naming: Commitment, mixing: Commitment, *, tim
         f"its {changed} changed in commitment {later.public.sequence}, when the value was known, so these splits could"
         " have been chosen; that they were not is taken on trust"
         for earlier, later in pairwise(phase.promises)
-        if later.public.made_at >= draw.at and (changed := _changes(phase, earlier, later))
+        if later.public.made_at >= draw.at and (changed := _changes(earlier, later))
     ]
     return believed("; ".join([sentence, *doubts])) if doubts else consistent(sentence)
 
 
-def _changes(phase: RevealedPhase, earlier: Promise, later: Promise) -> str:
+def _changes(earlier: Promise, later: Promise) -> str:
     """Name what a commitment changes from an earlier one about the same phase."""
     before, after = (replace(promise.protocol, secret_commitment="") for promise in (earlier, later))
     changed = {
-        "secret": earlier.is_opened_by(phase.key) != later.is_opened_by(phase.key),
+        "secret": earlier.is_opened != later.is_opened,
         "protocol": before != after,
         "tasks": earlier.manifest.versions != later.manifest.versions,
     }

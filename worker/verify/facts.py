@@ -164,9 +164,7 @@ def _value(shown: ShownValue) -> str:
 def _committed_parts(phase: RevealedPhase) -> dict[tuple[str, str], tuple[int, ...]]:
     """Return which folds have equal test parts, by the version of their task and the protocol; they are resampled together."""
     return {
-        (task.version, name): test_parts(
-            tested(task.row_set, task.groups, promise.protocol, promise.splits_key(phase.key))
-        )
+        (task.version, name): test_parts(tested(task.row_set, task.groups, promise.protocol, promise.key))
         for name, promise in phase.promised.items()
         for task in phase.tasks
     }
@@ -257,7 +255,7 @@ def _steps(phase: RevealedPhase, version: str, protocol: str) -> NDArray[np.floa
     for task in phase.tasks:
         if task.version == version:
             promise = phase.promised[protocol]
-            positives = tested_positives(task, promise.protocol, promise.splits_key(phase.key))
+            positives = tested_positives(task, promise.protocol, promise.key)
             return 2 / np.maximum(1, positives)
     return BEST  # its labels are not published
 

@@ -70,9 +70,9 @@ def commitment(phase: RevealedPhase) -> Verdict:
 
 def splits(phase: RevealedPhase) -> Verdict:
     """Check that the seeds were fixed from the start."""
-    others = [promise.public.sequence for promise in phase.promises if not promise.is_opened_by(phase.key)]
+    others = [promise.public.sequence for promise in phase.promises if not promise.is_opened]
     require(
-        phase.latest.is_opened_by(phase.key),
+        phase.latest.is_opened,
         "the revealed key is not the one committed to: the splits may have been chosen",
     )
     if others:

@@ -243,9 +243,11 @@ def _recomputed(
             "it was scored on tasks that have since changed, and their labels are not published: its scores cannot be recomputed",
             Status.BELIEVED,
         )
-    key, device = phase.latest.splits_key(phase.key), make_engine(engine)
+    device, promise = make_engine(engine), phase.latest
     try:
-        card = score_embeddings(embeddings, tasks, phase.protocol, key, engine=device, progress=progress)
+        card = score_embeddings(
+            embeddings, tasks, promise.protocol, promise.key, engine=device, progress=progress
+        )
     except ParticipantError as error:
         raise CheckEnded(f"its file cannot be scored ({error.sentence})") from None
     found = [

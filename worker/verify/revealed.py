@@ -44,36 +44,35 @@ class Promise:
         announced: What it announces of the phase.
         manifest: What it hides of the phase.
         protocol: The phase's protocol.
-        beacon: The public value that was mixed into the splits by then, if any.
+        key: The key of its seeds: the revealed one, mixed with the beacon if there was one by then.
     """
 
     public: Commitment
     announced: AnnouncedPhase
     manifest: Manifest
     protocol: Protocol
-    beacon: str | None
+    key: bytes
 
-    def splits_key(self, key: bytes) -> bytes:
-        """Return the key of the seeds under this commitment: the revealed one, mixed with the beacon if there was one."""
-        return mixed_key(key, self.beacon)
-
-    def is_opened_by(self, key: bytes) -> bool:
-        """Return whether a revealed key is the one that was committed to."""
-        return secret_commitment(self.splits_key(key)) == self.manifest.secret_commitment
+    @property
+    def is_opened(self) -> bool:
+        """Whether the revealed key is the one that was committed to."""
+        return secret_commitment(self.key) == self.manifest.secret_commitment
 
 
-def _promises(
-    entries: Sequence[Commitment], manifests: Mapping[str, Manifest], phase: str
-) -> Iterator[Promise]:
+def _promises(entries: Sequence[Commitment], document: Reveal) -> Iterator[Promise]:
     """Yield the opened commitments to a phase, oldest first."""
+    phase, key = document.phase, bytes.fromhex(document.key)
     beacon = None
     for entry in entries:
         beacon = value_of(entry.drawn[phase]) if phase in entry.drawn else beacon
-        announced, manifest = entry.phases.get(phase), manifests.get(str(entry.sequence))
+        announced, manifest = entry.phases.get(phase), document.manifests.get(str(entry.sequence))
         if announced is not None and manifest is not None:
-            protocol = protocol_of(phase, announced, manifest)
             yield Promise(
-                public=entry, announced=announced, manifest=manifest, protocol=protocol, beacon=beacon
+                public=entry,
+                announced=announced,
+                manifest=manifest,
+                protocol=protocol_of(phase, announced, manifest),
+                key=mixed_key(key, beacon),
             )
 
 
@@ -127,11 +126,6 @@ class RevealedPhase:
         return {
             task.version: TaskType(task.type) for promise in self.promises for task in promise.manifest.tasks
         }
-
-    @property
-    def key(self) -> bytes:
-        """The revealed key of its splits, without a beacon."""
-        return bytes.fromhex(self.document.key)
 
     @property
     def with_labels(self) -> bool:
@@ -266,7 +260,7 @@ def _read_phase(repository: PublicRepository, name: str, replays: dict[str, Phas
     document = read(Reveal, repository.files[path], path)
     if document.phase != name:
         raise Malformed(f"{path}: phase: is {document.phase}")
-    promises = list(_promises(repository.commitments, document.manifests, name))
+    promises = list(_promises(repository.commitments, document))
     if not promises:
         raise Malformed(f"{path}: manifests: there is no commitment to its tasks")
     opened = _events(repository, document)

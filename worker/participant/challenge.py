@@ -14,7 +14,7 @@ from leaderboard.git import cloned, plain_folder
 from scoring.documents import UNREADABLE
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
-from scoring.printable import count_of
+from scoring.printable import duration_of
 from scoring.protocol import MOST_NUMBERS, ids_hash
 
 COMMITMENTS, LOG, REVEAL = "commitment.json", "receipts.jsonl", "reveal/{}/reveal.json"
@@ -138,18 +138,11 @@ def last_written(read: Read, now: datetime) -> tuple[str, bool]:
     what = (
         "The last line of the public log" if lines else "The public log has no line yet. The first commitment"
     )
-    sentence = f"{what} is {_span(age)} old ({at:%Y-%m-%d %H:%M} UTC). "
+    old = duration_of(max(0.0, age.total_seconds()))  # this machine's clock may be behind
+    sentence = f"{what} is {old} old ({at:%Y-%m-%d %H:%M} UTC). "
     if is_over:
         return f"{sentence}Everything has been revealed.", False
-    return f"{sentence}A line comes every {_span(every)}.", age > MISSED * every
-
-
-def _span(length: timedelta) -> str:
-    """Return a length of time in its largest units that fit."""
-    minutes = max(0, round(length.total_seconds() / 60))
-    if minutes < 120:
-        return count_of(minutes, "minute")
-    return count_of(minutes // 60, "hour") if minutes < 48 * 60 else count_of(minutes // 1440, "day")
+    return f"{sentence}A line comes every {duration_of(every.total_seconds())}.", age > MISSED * every
 
 
 def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str | None) -> Asked:

@@ -228,7 +228,8 @@ def test_a_challenge_that_is_silent_is_told(hours: float | None, words: str, sil
 
 def test_the_command_asks_a_repository(public: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It exits with 1 if the challenge is silent, and says whom to write to."""
-    entry = {"receipts_every": 60, "made_at": "2026-01-01T12:00:00+00:00", "phases": {"dev": {}}}
+    entry = {"receipts_every": 20, "made_at": "2026-01-01T12:00:00+00:00", "phases": {"dev": {}}}
     (public / "commitment.json").write_text(json.dumps([entry]))
     assert run(app, ["status", str(public)]) == 1
-    assert "silent: write to the organizers" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "A line comes every 20 seconds.\nThe challenge is silent: write to the organizers." in said

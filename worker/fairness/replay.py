@@ -204,10 +204,9 @@ class PhaseReplay:
         return None if decided is None else self._score(entry, decided, moment)
 
     def _score(self, entry: str, decided: PhaseEvent, moment: datetime) -> ScoreEvent | None:
-        for score in self.scores[entry].until(moment) if entry in self.scores else ():
-            if score.protocol == decided.protocol and score.versions == decided.tasks:
-                return score
-        return None
+        scores = self.scores[entry].until(moment) if entry in self.scores else []
+        made_by = decided.protocol, decided.tasks
+        return next((score for score in scores if (score.protocol, score.versions) == made_by), None)
 
     def qualified(self, moment: datetime) -> frozenset[int | None]:
         """Return the teams with a submission that counts at a moment; a disqualified team is on no board, whether or not it is one."""

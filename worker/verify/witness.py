@@ -33,11 +33,13 @@ RECEIPT = "your receipt"
 
 def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> ScoreEvent | None:
     """Return the revealed entry to which a receipt belongs; None if there is none, or it cannot be read."""
-    for phase in read_reveals(repository).phases.values():
-        for commitment, event in phase.events:
-            if commitment == receipt.get("commitment") and isinstance(event, ScoreEvent):
-                return event
-    return None
+    named = (
+        event
+        for phase in read_reveals(repository).phases.values()
+        for commitment, event in phase.events
+        if commitment == receipt.get("commitment")
+    )
+    return next((event for event in named if isinstance(event, ScoreEvent)), None)
 
 
 def key_in(claimed: Mapping[str, Any]) -> str | None:

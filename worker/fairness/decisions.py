@@ -117,10 +117,8 @@ def _entries(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision
             for text, reason in _moved(replay, earlier, later, first_ranked):
                 name = f"submission {later.submission} of {_team(later)}"
                 yield _decision(later.at, DecisionKind.ENTRY, f"{name} {text}", reason, later.submission)
-            if earlier is None or earlier.team == later.team or entry not in entries:
-                continue
-            before, team = _team(earlier), _team(later)
-            if before != team:
+            before, team = _team(earlier or later), _team(later)
+            if before != team and entry in entries:
                 text = f"team {before} is now called {team}"
                 renamed.setdefault((before, team), _decision(later.at, DecisionKind.OTHER, text))
     yield from renamed.values()

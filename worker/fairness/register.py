@@ -7,11 +7,10 @@ events, and if an entry was dropped, hidden or removed, the register shows when.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from scoring.documents import canonical
-from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import intact_record
 from worker.fairness import events
 from worker.fairness.documents import NONCE_BYTES, digest
@@ -89,8 +88,7 @@ def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
         The time of the new events, which is later than that of all earlier ones, and which a board made from these facts carries.
     """
     at = tx.attestation_time(now)
-    records = {name: record for name in tx.phases() if (record := intact_record(tx, name)) is not None}
-    _register_phases(tx, records, at, reason)
+    _register_phases(tx, at, reason)
     _register_submissions(tx, at, reason)
     return at
 
@@ -176,10 +174,10 @@ def disqualified_teams(tx: Transaction) -> dict[int, str]:
     return {team: fields["reason"] for team, fields in newest.items() if fields["disqualified"]}
 
 
-def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime, reason: str) -> None:
-    for name, record in records.items():
-        row = tx.phase_record(name)
-        if row is None:
+def _register_phases(tx: Transaction, at: datetime, reason: str) -> None:
+    for name in tx.phases():
+        row, record = tx.phase_record(name), intact_record(tx, name)
+        if row is None or record is None:
             continue
         facts = PhaseFacts(
             record=row.record,

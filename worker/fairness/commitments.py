@@ -141,6 +141,8 @@ def begin(
 ) -> dict[str, Any] | None:
     """Record phases as read from their files, and commit to those without a commitment; return its public entry, if one was made.
 
+    A phase with scores keeps its record, because only a rescore applies its changes.
+
     Args:
         tx: The transaction.
         key: The challenge's key.
@@ -156,7 +158,11 @@ def begin(
     Raises:
         OrganizerError: As :func:`check_keys`.
     """
-    before, fresh = _phases(tx), _record(tx, read)
+    before = _phases(tx)
+    recorded = [setup for setup in read if not has_scores(tx, setup.record.codename)]
+    for setup in recorded:
+        put_on_record(tx, setup.record)
+    fresh = [setup for setup in recorded if not covers(before.get(setup.record.codename), setup.record)]
     if not fresh and reason is None:
         return None
     check_keys(tx, secret, fresh)
@@ -213,18 +219,6 @@ def mix_in(
         put_on_record(tx, setup.record)
         setups.append(setup)
     return commit(tx, key, setups, reason=reason, now=now, drawn=dict.fromkeys(phases, signature))
-
-
-def _record(tx: Transaction, read: Iterable[PhaseSetup]) -> list[PhaseSetup]:
-    """Record phases and return those whose present content no commitment covers yet.
-
-    A phase with scores keeps its record, because only a rescore applies its changes.
-    """
-    promised = _phases(tx)
-    recorded = [setup for setup in read if not has_scores(tx, setup.record.codename)]
-    for setup in recorded:
-        put_on_record(tx, setup.record)
-    return [setup for setup in recorded if not covers(promised.get(setup.record.codename), setup.record)]
 
 
 def _phases(tx: Transaction) -> dict[str, tuple[AnnouncedPhase, Manifest]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -287,19 +287,16 @@ def pause(
 
     Example: `neuco-worker challenge pause --undo --config challenge.yaml`
     """
-    from worker.organizer.decisions import set_mode
-
     until = "until you run `neuco-worker challenge pause --undo`"
-    with open_session(config) as session:
-        if undo:
-            set_mode(session, None)
-            print("Submissions are received and scored again.")
-        elif finish:
-            set_mode(session, "drain")
-            print(f"Submissions already received are finished; no more are received {until}.")
-        else:
-            set_mode(session, "pause")
-            print(f"Paused: nothing is scored {until}.")
+    sentences = {
+        None: "Submissions are received and scored again.",
+        "drain": f"Submissions already received are finished; no more are received {until}.",
+        "pause": f"Paused: nothing is scored {until}.",
+    }
+    mode: Literal["pause", "drain"] | None = None if undo else "drain" if finish else "pause"
+    with open_session(config) as session, session.store.write() as tx:
+        tx.set_pause(mode, now=session.now)
+    print(sentences[mode])
 
 
 @challenge.command(rich_help_panel=COPIES)

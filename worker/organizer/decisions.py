@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 from scoring.errors import OrganizerError
 from worker.fairness.register import disqualified_teams, register, register_team
@@ -179,12 +179,6 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         if row.disputed:
             tx.note(pk, read_at=None, insisted=row.phase is not None)
         return row
-
-
-def set_mode(session: OrganizerSession, mode: Literal["pause", "drain"] | None) -> None:
-    """Make the daemon pause, drain, or resume."""
-    with session.store.write() as tx:
-        tx.set_pause(mode, now=session.now)
 
 
 def is_closed(session: OrganizerSession, phase: str | None) -> bool:

@@ -150,8 +150,7 @@ class Reader:
 
     def end(self, phase: str) -> None:
         """End a phase at EvalAI."""
-        world = self._evalai.world
-        world.phase(phase).end_date = world.clock.now()
+        self._evalai.set_phase(phase, end_date=self._evalai.world.clock.now())
 
     def answered(self) -> list[str]:
         """Return the status of every submission so far at EvalAI."""

@@ -31,7 +31,7 @@ def check_open(world: World, phase: SandboxPhase, user: User) -> None:
     refused = "Sorry, cannot accept submissions since"
     if not world.is_active(phase.challenge):
         raise error(406, "Challenge is not active")
-    if not world.is_open(phase):
+    if not world.is_active(phase):
         raise error(406, f"{refused} challenge phase is not active")
     if phase.challenge.fields["is_submission_paused"] or phase.fields["is_submission_paused"]:
         raise error(406, f"{refused} submissions are paused for this challenge phase")

@@ -36,14 +36,10 @@ def _locked(method: F) -> F:
 
 
 def _set(thing: SandboxChallenge | SandboxPhase, changes: Mapping[str, Any]) -> None:
-    """Set dates, which are attributes, and fields, which must exist."""
-    for name, value in changes.items():
-        if name in ("start_date", "end_date"):
-            setattr(thing, name, value)
-        elif name in thing.fields:
-            thing.fields[name] = value
-        else:
-            raise LookupError(f"The sandbox has no field {name!r}.")
+    """Set fields, which must exist."""
+    if unknown := changes.keys() - thing.fields:
+        raise LookupError(f"The sandbox has no fields {', '.join(unknown)}.")
+    thing.fields |= changes
 
 
 class Sandbox:
@@ -147,18 +143,17 @@ class Sandbox:
     def end_challenge(self) -> None:
         """End the challenge and its phases now: they accept no new submissions, and everything else continues."""
         challenge, now = self.world.challenge, self.world.clock.now()
-        challenge.end_date = min(challenge.end_date, now)
-        for phase in self.world.phases_of(challenge):
-            phase.end_date = min(phase.end_date, now)
+        for fields in (challenge.fields, *(phase.fields for phase in self.world.phases_of(challenge))):
+            fields["end_date"] = min(fields["end_date"], now)
 
     @_locked
     def set_challenge(self, **changes: Any) -> None:
-        """Change dates or fields of the challenge, as hosts and EvalAI's administrators can."""
+        """Change fields of the challenge, as hosts and EvalAI's administrators can."""
         _set(self.world.challenge, changes)
 
     @_locked
     def set_phase(self, codename: str, **changes: Any) -> None:
-        """Change dates or fields of a phase or of its split, as hosts can."""
+        """Change fields of a phase or of its split, as hosts can."""
         _set(self.world.phase(codename), changes)
 
     @_locked

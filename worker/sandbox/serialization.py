@@ -100,11 +100,11 @@ def managed_submission_json(world: World, submission: SandboxSubmission) -> dict
 
 def challenge_json(world: World, challenge: SandboxChallenge, names: Iterable[str]) -> dict[str, Any]:
     """Return those fields of a challenge that an endpoint shows; what the sandbox has no use for is null."""
-    known = {
+    known = challenge.fields | {
         "id": challenge.pk,
         "title": challenge.title,
-        "start_date": moment(challenge.start_date),
-        "end_date": moment(challenge.end_date),
+        "start_date": moment(challenge.fields["start_date"]),
+        "end_date": moment(challenge.fields["end_date"]),
         "creator": {
             name: value for name, value in host_team_json(world, challenge).items() if name != "members"
         },
@@ -114,7 +114,7 @@ def challenge_json(world: World, challenge: SandboxChallenge, names: Iterable[st
         "slug": f"sandbox-{challenge.pk}",
         "sqs_retention_period": 345600,
         "evaluation_script": f"{world.media_url}/media/evaluation_scripts/script.zip",
-    } | challenge.fields
+    }
     return {name: known.get(name) for name in names}
 
 
@@ -142,18 +142,18 @@ def host_team_json(world: World, challenge: SandboxChallenge) -> dict[str, Any]:
 def phase_json(world: World, phase: SandboxPhase, names: Iterable[str] = PHASE_FOR_ALL) -> dict[str, Any]:
     """Return those fields of a challenge phase that an endpoint shows."""
     codename = phase.settings.codename
-    known = {
+    known = phase.fields | {
         "id": phase.pk,
         "name": phase.name,
         "description": f"<p>{phase.name}</p>",
-        "start_date": moment(phase.start_date),
-        "end_date": moment(phase.end_date),
+        "start_date": moment(phase.fields["start_date"]),
+        "end_date": moment(phase.fields["end_date"]),
         "challenge": phase.challenge.pk,
-        "is_active": phase.start_date <= world.clock.now() < phase.end_date,
+        "is_active": world.is_active(phase),
         "codename": codename,
         "slug": f"sandbox-{codename}-{phase.pk}",
         "test_annotation": f"{world.media_url}/media/test_annotations/empty.txt",
-    } | phase.fields
+    }
     return {name: known.get(name) for name in names}
 
 

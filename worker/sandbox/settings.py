@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from scoring.inputs.formats import SUFFIXES
@@ -64,8 +63,8 @@ SPLIT: Mapping[str, Any] = {
 class PhaseSettings:
     """One challenge phase with its one dataset split.
 
-    ``fields`` are those of ``PHASE`` and ``SPLIT`` that differ. Without dates, the phase has those of the challenge. ``sort_ascending`` is
-    in the metadata of the leaderboard's schema, where it decides; None if the schema has no metadata.
+    ``fields`` are those of ``PHASE`` and ``SPLIT`` that differ. At first, the phase has the challenge's dates. ``sort_ascending`` is in the
+    metadata of the leaderboard's schema, where it decides; None if the schema has no metadata.
     """
 
     codename: str
@@ -73,8 +72,6 @@ class PhaseSettings:
     split: str = ""
     metrics: tuple[str, ...] = ("q_mean",)
     sort_ascending: bool | None = None
-    start_date: datetime | None = None
-    end_date: datetime | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     @property

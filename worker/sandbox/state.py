@@ -77,8 +77,6 @@ class SandboxChallenge:
     queue_name: str
     hosts: set[int]
     host_team_pk: int
-    start_date: datetime
-    end_date: datetime
     fields: dict[str, Any]
     queue: Queue
 
@@ -102,8 +100,6 @@ class SandboxPhase:
     split_pk: int
     dataset_split_pk: int
     settings: PhaseSettings
-    start_date: datetime
-    end_date: datetime
     fields: dict[str, Any]
 
     @property
@@ -177,15 +173,14 @@ class World:
     ) -> SandboxChallenge:
         """Create a challenge, as anybody with an account can."""
         now = self.clock.now()
+        dates = {"start_date": now - timedelta(days=30), "end_date": now + timedelta(days=335)}
         challenge = self.challenges[pk] = SandboxChallenge(
             pk=pk,
             title=title,
             queue_name=queue,
             hosts={self.user(name).pk for name in hosts},
             host_team_pk=401 + len(self.challenges),
-            start_date=now - timedelta(days=30),
-            end_date=now + timedelta(days=335),
-            fields=dict(CHALLENGE),
+            fields={**CHALLENGE, **dates},
             queue=Queue(self.settings.visibility_timeout_s, self.faults),
         )
         for phase in phases:
@@ -196,9 +191,7 @@ class World:
                 split_pk=31 + number,
                 dataset_split_pk=51 + number,
                 settings=phase,
-                start_date=phase.start_date or challenge.start_date,
-                end_date=phase.end_date or challenge.end_date,
-                fields={**PHASE, **SPLIT, **phase.fields},
+                fields={**PHASE, **SPLIT, **dates, **phase.fields},
             )
         return challenge
 
@@ -251,13 +244,9 @@ class World:
 
     # The challenges ---------------------------------------------------------------------------
 
-    def is_active(self, challenge: SandboxChallenge) -> bool:
-        """Return whether a challenge has started and not ended."""
-        return challenge.start_date <= self.clock.now() < challenge.end_date
-
-    def is_open(self, phase: SandboxPhase) -> bool:
-        """Return whether a phase and its challenge are both active."""
-        return self.is_active(phase.challenge) and phase.start_date <= self.clock.now() < phase.end_date
+    def is_active(self, thing: SandboxChallenge | SandboxPhase) -> bool:
+        """Return whether a challenge or a phase has started and not ended."""
+        return bool(thing.fields["start_date"] <= self.clock.now() < thing.fields["end_date"])
 
     def phases_of(self, challenge: SandboxChallenge) -> list[SandboxPhase]:
         """Return the phases of a challenge."""

@@ -651,7 +651,7 @@ SHADES: list[tuple[str, Fault]] = [
         "evalai.launch",
         (
             WARN,
-            prepared(lambda evalai: setattr(evalai.world.phase("dev"), "end_date", evalai.world.clock.now())),
+            prepared(lambda evalai: evalai.set_phase("dev", end_date=evalai.world.clock.now())),
         ),
     ),
     ("evalai.clock", (WARN, lambda challenge: setattr(challenge, "ahead", timedelta(seconds=-40)))),

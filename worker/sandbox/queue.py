@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import NAMESPACE_OID, uuid5
 
@@ -12,14 +12,13 @@ from worker.sandbox.faults import FaultSource
 Outcome = Literal["deleted", "ignored", "unknown"]
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class QueuedMessage:
-    """A message with the handles of its deliveries, of which only the newest is valid."""
+    """A message with the handle of its newest delivery, which alone is valid."""
 
-    number: int
     body: Mapping[str, Any]
     visible_s: float = 0.0
-    handles: list[str] = field(default_factory=list)
+    handle: str = ""
 
 
 class Queue:
@@ -28,9 +27,8 @@ class Queue:
     def __init__(self, visibility_timeout_s: float, faults: FaultSource) -> None:
         self.visibility_timeout_s = visibility_timeout_s
         self._faults = faults
-        self._messages: dict[int, QueuedMessage] = {}
+        self._messages: list[QueuedMessage] = []
         self._handles: dict[str, QueuedMessage] = {}
-        self._sent = 0
 
     def __len__(self) -> int:
         """Return the number of messages that are not deleted, visible or not."""
@@ -38,23 +36,21 @@ class Queue:
 
     def send(self, body: Mapping[str, Any]) -> None:
         """Put a message into the queue."""
-        self._sent += 1
-        self._messages[self._sent] = QueuedMessage(number=self._sent, body=dict(body))
+        self._messages.append(QueuedMessage(body=dict(body)))
 
     def receive(self, now_s: float) -> tuple[Mapping[str, Any], str] | None:
         """Deliver at most one visible message and hide it for the visibility time-out."""
         plan = self._faults.plan
-        visible = [m for m in self._messages.values() if m.visible_s <= now_s]
+        visible = [m for m in self._messages if m.visible_s <= now_s]
         if not visible or self._faults.strikes(plan.empty):
             return None
         reordered = self._faults.strikes(plan.reorder)
         message = self._faults.rng.choice(visible) if reordered else visible[0]
         if not self._faults.strikes(plan.duplicate):
             message.visible_s = now_s + self.visibility_timeout_s
-        handle = uuid5(NAMESPACE_OID, f"{message.number}/{len(message.handles)}").hex
-        message.handles.append(handle)
-        self._handles[handle] = message
-        return message.body, handle
+        message.handle = uuid5(NAMESPACE_OID, str(len(self._handles))).hex
+        self._handles[message.handle] = message
+        return message.body, message.handle
 
     def delete(self, handle: str) -> Outcome:
         """Delete a message by the handle of one of its deliveries.
@@ -64,9 +60,9 @@ class Queue:
         message = self._handles.get(handle)
         if message is None:
             return "unknown"
-        if message.number in self._messages and message.handles[-1] != handle:
+        if message in self._messages and message.handle != handle:
             return "ignored"
-        self._messages.pop(message.number, None)
+        self._messages = [other for other in self._messages if other is not message]
         return "deleted"
 
     def purge(self) -> None:

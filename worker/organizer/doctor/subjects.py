@@ -85,6 +85,20 @@ class CheckedChallenge:
             clock=self.clock,
         )
 
+    def ask(self, call: Callable[..., T], *arguments: object) -> T:
+        """Make a call to EvalAI; if EvalAI throttles it, wait as long as EvalAI asks, and repeat it."""
+        for _ in range(WAITS):
+            try:
+                return call(*arguments)
+            except Throttled as error:
+                seconds = math.ceil(error.retry_after_s)
+            self.wait(
+                seconds,
+                "This account's calls to EvalAI are used up for this minute (a running worker shares them):"
+                f" waiting {seconds} s, as EvalAI asks.",
+            )
+        return call(*arguments)
+
     def publisher(self) -> Publisher:
         """Return a publisher with its own clone, so that a running daemon is not disturbed."""
         settings = publisher_settings(self.configuration)
@@ -139,10 +153,6 @@ class CheckedEvalAI:
     remote: Challenge
     client: Client
 
-    def ask(self, call: Callable[..., T], *arguments: object) -> T:
-        """Make a call, and wait as long as EvalAI asks if it throttles it."""
-        return _patiently(lambda: call(*arguments), self.local.wait)
-
     @property
     def configuration(self) -> Configuration:
         """The configuration that should agree with it."""
@@ -161,7 +171,7 @@ class CheckedEvalAI:
             OrganizerError: If EvalAI does not show it, because it is disabled.
         """
         try:
-            return Told("the challenge", self.ask(self.client.page).said)
+            return Told("the challenge", self.local.ask(self.client.page).said)
         except Rejected as error:
             raise OrganizerError(
                 error.sentence,
@@ -172,7 +182,7 @@ class CheckedEvalAI:
     @cached_property
     def phases(self) -> Mapping[str, Phase]:
         """All phases by codename."""
-        return {phase.codename: phase for phase in self.ask(self.client.phases)}
+        return {phase.codename: phase for phase in self.local.ask(self.client.phases)}
 
     @property
     def configured(self) -> Mapping[str, Told]:
@@ -192,11 +202,11 @@ class CheckedEvalAI:
             with self.client.keeping():
                 return self.client.splits()
 
-        return self.ask(read)
+        return self.local.ask(read)
 
     def split_settings(self, pk: int) -> Mapping[str, Any]:
         """Return what only hosts see of a phase split."""
-        return self.ask(self.client.split_settings, pk).said
+        return self.local.ask(self.client.split_settings, pk).said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,15 +240,13 @@ def read_files(challenge: CheckedChallenge) -> CheckedFiles:
         tasks[codename] = []
         try:
             ids[codename] = read_ids(challenge.configuration.path(phase.ids))
-            sources = task_sources(challenge.configuration.path(phase.tasks))
+            for source in task_sources(challenge.configuration.path(phase.tasks)):
+                try:
+                    tasks[codename].append(load_task(source, frozenset(ids[codename])))
+                except NeucoError as error:
+                    errors.append(error)
         except NeucoError as error:
             errors.append(error)
-            continue
-        for source in sources:
-            try:
-                tasks[codename].append(load_task(source, frozenset(ids[codename])))
-            except NeucoError as error:
-                errors.append(error)
     if errors:
         raise ExceptionGroup("files that the worker cannot load", errors)
     if not tasks:
@@ -257,7 +265,7 @@ def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
     if not evalai.challenge or evalai.queue == EXAMPLE_QUEUE:
         raise NotChecked("evalai.challenge or evalai.queue is still an example.")
     client = challenge.opened.enter_context(closing(challenge.client()))
-    remote = _behind_queue(lambda call: _patiently(call, challenge.wait), client, evalai.queue)
+    remote = _behind_queue(challenge, client, evalai.queue)
     if remote.pk != evalai.challenge:
         raise OrganizerError(
             f"The queue {evalai.queue} belongs to challenge {remote.pk}, not to {evalai.challenge}.",
@@ -267,10 +275,10 @@ def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
     return CheckedEvalAI(local=challenge, remote=remote, client=client)
 
 
-def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> Challenge:
+def _behind_queue(local: CheckedChallenge, client: Client, queue: str) -> Challenge:
     """Return the challenge that has the queue."""
     try:
-        return ask(client.challenge)  # type: ignore[no-any-return]
+        return local.ask(client.challenge)
     except NotFound as error:
         raise OrganizerError(
             f"EvalAI has no challenge with the queue {queue}.",
@@ -280,7 +288,7 @@ def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> Challe
     except Unreachable as error:
         # if calls by the challenge's number succeed, only the queue is at fault
         try:
-            ask(client.phases)
+            local.ask(client.phases)
         except NeucoError:
             raise error from None
         raise OrganizerError(
@@ -288,21 +296,6 @@ def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> Challe
             hint="Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
             code="evalai.queue",
         ) from error
-
-
-def _patiently(call: Callable[[], T], wait: Wait) -> T:
-    """Make a call; if EvalAI throttles it, wait as long as EvalAI asks, and repeat it."""
-    for _ in range(WAITS):
-        try:
-            return call()
-        except Throttled as error:
-            seconds = math.ceil(error.retry_after_s)
-        wait(
-            seconds,
-            "This account's calls to EvalAI are used up for this minute (a running worker shares them):"
-            f" waiting {seconds} s, as EvalAI asks.",
-        )
-    return call()
 
 
 def read_repository(challenge: CheckedChallenge) -> CheckedRepository:

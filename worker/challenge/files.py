@@ -110,7 +110,7 @@ def differences(
             sentence=sentence.format(f"its files have become unreadable ({error.code})"),
             hint=f"Restore or correct the files; `{DOCTOR}` says what is wrong.",
         )
-    if changed := [*files, *_settings(tx, configuration, record, secret), *_rules(configuration, record)]:
+    if changed := [*files, *_settings(tx, configuration, record, secret)]:
         yield RecordDifference(
             phase=codename,
             sentence=sentence.format(f"{', '.join(changed)} changed"),
@@ -135,7 +135,7 @@ def _files(configuration: Configuration, record: PhaseRecord, secret: bytes) -> 
 
 
 def _settings(tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes) -> list[str]:
-    """Return the changed keys that decide a score."""
+    """Return the changed keys that decide a score or a board."""
     protocol, codename, scoring = record.protocol, record.codename, configuration.scoring
     key = split_key(secret, codename, public_value(tx.public_commitments(), codename))
     recipe, recorded_recipe = asdict(scoring.recipe()), asdict(protocol.recipe)
@@ -146,10 +146,8 @@ def _settings(tx: Transaction, configuration: Configuration, record: PhaseRecord
         **{f"scoring.{name}": value != recorded_recipe[name] for name, value in recipe.items()},
         "scoring.engine": scoring.engine != record.engine,
     }
-    return [name for name, differs in differing.items() if differs]
-
-
-def _rules(configuration: Configuration, record: PhaseRecord) -> list[str]:
-    """Return the changed keys that decide a board."""
-    phase = record.codename
-    return [f"phases.{phase}.{name}" for name in record.rules.changed(configuration.phases[phase].rules)]
+    rules = record.rules.changed(configuration.phases[codename].rules)
+    return [
+        *(name for name, differs in differing.items() if differs),
+        *(f"phases.{codename}.{name}" for name in rules),
+    ]

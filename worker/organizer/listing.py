@@ -196,17 +196,11 @@ def last_boards(session: OrganizerSession, phase: str | None = None) -> list[dic
     names = list(session.configuration.phases) if phase is None else [phase]
     with session.store.read() as tx:
         replays = RegisterReplay().at(tx)
-        return [_last_board(tx, name) | {"withheld": _withheld(replays[name])} for name in names]
+        return [_last_board(tx, name, replays[name]) for name in names]
 
 
-def _withheld(phase: PhaseReplay) -> int:
-    """Return how many teams have values that are not shown before the phase is closed."""
-    snapshot = phase.snapshot(LATEST)
-    return len(waiting_teams(snapshot)) if snapshot and phase.withholds(LATEST) else 0
-
-
-def _last_board(tx: Transaction, name: str) -> dict[str, Any]:
-    record, text = tx.phase_record(name), tx.newest_board(name)
+def _last_board(tx: Transaction, name: str, replay: PhaseReplay) -> dict[str, Any]:
+    record, text, now = tx.phase_record(name), tx.newest_board(name), replay.snapshot(LATEST)
     closed_at = None if record is None else record.closed_at
     board = None if text is None else from_json(text)
     rows = () if board is None else public_rows(board, board.rounding)
@@ -227,6 +221,8 @@ def _last_board(tx: Transaction, name: str) -> dict[str, Any]:
             }
             for row in rows
         ],
+        # how many teams have values that are not shown before the phase is closed
+        "withheld": len(waiting_teams(now)) if now and replay.withholds(LATEST) else 0,
     }
 
 

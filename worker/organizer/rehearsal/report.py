@@ -65,7 +65,11 @@ class PhaseReport:
                     f" {submission.message}"
                 ).strip()
         shown = {str(entry["team"]) for entry in self.entries}
-        expected = {row.entry.listed_as for row in self._public if row.status == "finished"}
+        expected = {
+            row.entry.listed_as
+            for row in self.submissions
+            if row.entry.good and row.entry.public and row.status == "finished"
+        }
         for team in sorted(expected - shown):
             yield f"{self.codename}: “{team}” was scored and is public, but is not on the board."
         for team in sorted(shown - expected):
@@ -79,10 +83,6 @@ class PhaseReport:
         for method, group in groups.items():
             if random is not None and group >= random:
                 yield f"{method} in phase {self.codename}"
-
-    @property
-    def _public(self) -> list[RehearsedSubmission]:
-        return [row for row in self.submissions if row.entry.good and row.entry.public]
 
 
 @dataclass(frozen=True, kw_only=True)

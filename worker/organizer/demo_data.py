@@ -35,18 +35,13 @@ class PhaseData:
     images: NDArray[np.float64]
     tasks: Mapping[str, Mapping[str, float]]
 
-    @property
-    def id_list(self) -> bytes:
-        """The public id list, sorted, because a list in the order of labels would reveal them."""
-        return "".join(f"{identifier}\n" for identifier in self.ids).encode()
-
-    @property
-    def label_files(self) -> dict[str, bytes]:
-        """The content of each hidden task's file."""
-        return {
-            name: "".join(["id,label\n", *(f"{i},{label:.10g}\n" for i, label in labels.items())]).encode()
-            for name, labels in self.tasks.items()
-        }
+    def files(self, codename: str) -> dict[str, bytes]:
+        """Return the public id list, sorted, because the order of labels would reveal them, and the label files, by path."""
+        texts = {f"ids/{codename}.txt": [f"{identifier}\n" for identifier in self.ids]}
+        for name, labels in self.tasks.items():
+            rows = (f"{identifier},{label:.10g}\n" for identifier, label in labels.items())
+            texts[f"tasks/{codename}/{name}"] = ["id,label\n", *rows]
+        return {name: "".join(lines).encode() for name, lines in texts.items()}
 
 
 def load() -> tuple[PhaseData, PhaseData]:
@@ -92,11 +87,6 @@ def load() -> tuple[PhaseData, PhaseData]:
     return phase(slice(0, DEV_IDS), dev), phase(
         slice(DEV_IDS, None), {name: late.get(name, first) for name in labels}
     )
-
-
-def phase_files(phase: PhaseData, *, tasks: str, ids: str) -> dict[str, bytes]:
-    """Return the label files and the public id list by path."""
-    return {ids: phase.id_list, **{f"{tasks}/{name}": content for name, content in phase.label_files.items()}}
 
 
 DIMENSION = 64

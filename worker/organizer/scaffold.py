@@ -122,7 +122,7 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
         dev, last = demo_data.load()
         for codename in new.phases:
             example = last if codename == list(new.phases)[-1] else dev
-            files |= demo_data.phase_files(example, tasks=f"tasks/{codename}", ids=f"ids/{codename}.txt")
+            files |= example.files(codename)
         write_files(directory, files, private=("tasks/",))
     except BaseException:
         with suppress(OSError):
@@ -138,9 +138,7 @@ def examples_left(configuration: Configuration) -> dict[str, list[Path]]:
     """Return the example tasks and ids that are still in place: the files of each phase that has any, as :func:`create` wrote them."""
     from worker.organizer import demo_data
 
-    written = {
-        content for phase in demo_data.load() for content in (phase.id_list, *phase.label_files.values())
-    }
+    written = {content for phase in demo_data.load() for content in phase.files("").values()}
     left = {}
     for codename, phase in configuration.phases.items():
         paths = [configuration.path(phase.ids), *sorted(configuration.path(phase.tasks).glob("*.csv"))]

@@ -35,7 +35,6 @@ from worker.fairness.recording import record_phases
 from worker.organizer.bundle import CONFIG_NAME, pack, read_sources, sources
 from worker.organizer.bundle_check import TERMS
 from worker.organizer.demo_data import load as load_digits
-from worker.organizer.demo_data import phase_files
 from worker.organizer.doctor import ALL, Examination, Level, examine
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.sandbox import Fault as Spoilt
@@ -372,7 +371,9 @@ def _old_git(challenge: FaultyChallenge) -> None:
 
 def example_tasks(challenge: FaultyChallenge) -> None:
     """Leave the tasks and ids of dev as `init` writes them."""
-    write_files(challenge.folder, phase_files(load_digits()[0], tasks="tasks/dev", ids="dev.txt"))
+    files = load_digits()[0].files("dev")
+    files["dev.txt"] = files.pop("ids/dev.txt")
+    write_files(challenge.folder, files)
     for name in label_rows("dev"):
         (challenge.folder / "tasks" / "dev" / name).unlink()
 

@@ -44,7 +44,7 @@ def address(challenge: CheckedChallenge) -> Iterator[Finding]:
 
 def examined(repository: CheckedRepository) -> Iterator[Finding]:
     """Say which branch was read, and what a dry run cannot find; compare it with the one that visitors and clones see."""
-    configuration = repository.challenge.configuration
+    configuration = repository.configuration
     with repository.challenge.state() as tx:
         commit = tx and last_commit(tx, configuration)
     pushed = (
@@ -91,7 +91,7 @@ def history(repository: CheckedRepository) -> Iterator[Finding]:
 
 def foreign(repository: CheckedRepository) -> Iterator[Finding]:
     """Name the files that a first push would replace or remove."""
-    configuration = repository.challenge.configuration
+    configuration = repository.configuration
     with repository.challenge.state() as tx:
         known = tx and (last_commit(tx, configuration) or tx.fact(REPLACES_FOREIGN) == place(configuration))
     if not known and repository.in_our_places:

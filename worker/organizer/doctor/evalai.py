@@ -232,7 +232,7 @@ def limits(evalai: CheckedEvalAI) -> Iterator[Finding]:
             " evalai.requests_per_minute, this leaves none for reading a submission.",
             "Raise evalai.poll_every or evalai.reconcile_every.",
         )
-    if not (stated := packed_phases(evalai.local.base / "bundle.zip")):
+    if not (stated := packed_phases(evalai.challenge.base / "bundle.zip")):
         yield note("Limits and end dates were not compared with a bundle.zip, because none can be read.")
     for codename, phase in evalai.configured.items():
         yield from each(

@@ -71,8 +71,8 @@ ADMITTED = Setting(
 
 def launch(evalai: CheckedEvalAI) -> Iterator[Finding]:
     """Say what is missing until participants can submit, and compare the dates with now."""
-    now, phases = evalai.local.clock(), evalai.configured
-    configured, challenge, closed = evalai.configuration.phases, evalai.behind_queue, evalai.local.closed()
+    now, phases, challenge = evalai.challenge.clock(), evalai.configured, evalai.behind_queue
+    configured, closed = evalai.configuration.phases, evalai.challenge.closed()
     if configured.keys() - closed:
         yield from each([_dates(challenge, phases.values(), now)])
     yield from each(

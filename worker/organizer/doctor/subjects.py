@@ -123,17 +123,23 @@ class CheckedChallenge:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedFiles:
-    """The ids and hidden tasks of each phase that has no examples left."""
+class _OfChallenge:
+    """Something that belongs to the challenge as it is configured."""
 
     challenge: CheckedChallenge
-    ids: Mapping[str, tuple[str, ...]]
-    tasks: Mapping[str, list[Task]]
 
     @property
     def configuration(self) -> Configuration:
-        """The configuration that names them."""
+        """The configuration that names it, or should agree with it."""
         return self.challenge.configuration
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedFiles(_OfChallenge):
+    """The ids and hidden tasks of each phase that has no examples left."""
+
+    ids: Mapping[str, tuple[str, ...]]
+    tasks: Mapping[str, list[Task]]
 
     def each_task(self) -> Iterator[tuple[str, Task]]:
         """Yield the tasks with the codenames of their phases; those of a folder that serves two phases twice."""
@@ -141,22 +147,15 @@ class CheckedFiles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedEvalAI:
+class CheckedEvalAI(_OfChallenge):
     """The challenge at EvalAI. Each part is read when a check first needs it, so that one that fails takes no others with it.
 
     Attributes:
-        local: The challenge as it is configured.
         remote: The challenge behind the queue.
     """
 
-    local: CheckedChallenge
     remote: Challenge
     client: Client
-
-    @property
-    def configuration(self) -> Configuration:
-        """The configuration that should agree with it."""
-        return self.local.configuration
 
     @property
     def behind_queue(self) -> Told:
@@ -171,7 +170,7 @@ class CheckedEvalAI:
             OrganizerError: If EvalAI does not show it, because it is disabled.
         """
         try:
-            return Told("the challenge", self.local.ask(self.client.page).said)
+            return Told("the challenge", self.challenge.ask(self.client.page).said)
         except Rejected as error:
             raise OrganizerError(
                 error.sentence,
@@ -182,7 +181,7 @@ class CheckedEvalAI:
     @cached_property
     def phases(self) -> Mapping[str, Phase]:
         """All phases by codename."""
-        return {phase.codename: phase for phase in self.local.ask(self.client.phases)}
+        return {phase.codename: phase for phase in self.challenge.ask(self.client.phases)}
 
     @property
     def configured(self) -> Mapping[str, Told]:
@@ -202,15 +201,15 @@ class CheckedEvalAI:
             with self.client.keeping():
                 return self.client.splits()
 
-        return self.local.ask(read)
+        return self.challenge.ask(read)
 
     def split_settings(self, pk: int) -> Mapping[str, Any]:
         """Return what only hosts see of a phase split."""
-        return self.local.ask(self.client.split_settings, pk).said
+        return self.challenge.ask(self.client.split_settings, pk).said
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedRepository:
+class CheckedRepository(_OfChallenge):
     """The leaderboard's repository.
 
     Attributes:
@@ -219,7 +218,6 @@ class CheckedRepository:
         in_our_places: The files that a first push would replace or remove.
     """
 
-    challenge: CheckedChallenge
     files: Mapping[str, bytes]
     default_branch: str | None
     in_our_places: tuple[str, ...]
@@ -272,7 +270,7 @@ def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
             hint="Correct evalai.challenge or evalai.queue.",
             code="evalai.queue",
         )
-    return CheckedEvalAI(local=challenge, remote=remote, client=client)
+    return CheckedEvalAI(challenge=challenge, remote=remote, client=client)
 
 
 def _behind_queue(local: CheckedChallenge, client: Client, queue: str) -> Challenge:

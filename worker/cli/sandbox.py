@@ -7,14 +7,11 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from worker.cli.terminal import JsonOption, configuration_file
-
-if TYPE_CHECKING:
-    from worker.sandbox import SandboxSettings
 
 DEFAULT_TEAMS = ("Team Alice", "Team Bob")
 WORKERS_CALLS = 6000
@@ -60,15 +57,20 @@ def sandbox(
     """
     from worker.challenge.configuration import load
     from worker.organizer.rehearsal import play
-    from worker.sandbox import Sandbox
+    from worker.sandbox import Sandbox, SandboxSettings, from_challenge
 
     if run is not None and config is None:
         raise typer.BadParameter("--run needs --config.")
-    settings = _settings(
-        config,
-        port=port,
-        throttle_per_minute=throttle if run is None else WORKERS_CALLS,
-        visibility_timeout_s=visibility,
+    configuration = None if config is None else load(config)
+    chosen: dict[str, Any] = {
+        "port": port,
+        "throttle_per_minute": throttle if run is None else WORKERS_CALLS,
+        "visibility_timeout_s": visibility,
+    }
+    settings = (
+        SandboxSettings(**chosen)
+        if configuration is None
+        else from_challenge(configuration.model_dump(), **chosen)
     )
     # A handler can always write to it, but cannot set an event for which the interrupted thread begins to wait.
     signals: SimpleQueue[int] = SimpleQueue()
@@ -84,20 +86,11 @@ def sandbox(
             typer.echo(said)
             typer.echo(sentence, err=json_output)
 
-        if config is None or run is None:
+        if configuration is None or run is None:
             typer.echo(said)
             signals.get()
         else:
-            play(load(config), server, run, stop=lambda: not signals.empty(), tell=started)
-
-
-def _settings(config: Path | None, **chosen: Any) -> SandboxSettings:
-    from worker.challenge.configuration import load
-    from worker.sandbox import SandboxSettings, from_challenge
-
-    return (
-        SandboxSettings(**chosen) if config is None else from_challenge(load(config).model_dump(), **chosen)
-    )
+            play(configuration, server, run, stop=lambda: not signals.empty(), tell=started)
 
 
 def _describe(facts: Mapping[str, Any]) -> str:

@@ -31,7 +31,6 @@ class Context:
         random: Source of jitter.
         wake: Asks for another step soon.
         checkpoint: Called before and after every external effect; tests kill the process there.
-        started_at: When this worker began.
         timetable: Which regular jobs are due.
     """
 
@@ -40,7 +39,6 @@ class Context:
     signer: Signer
     random: Random
     wake: Callable[[], None]
-    started_at: datetime
     timetable: Timetable
     checkpoint: Callable[[str], None] = lambda _: None
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))

@@ -104,7 +104,6 @@ class Worker:
             signer=key,
             random=random,
             wake=wake,
-            started_at=now,
             timetable=Timetable(JOBS),
             checkpoint=checkpoint,
         )

@@ -91,7 +91,6 @@ def _publish_leading(session: OrganizerSession, generation: int) -> None:
         signer=key,
         random=SystemRandom(),
         wake=wake.set,
-        started_at=session.now,
         timetable=Timetable(()),
         # A command tells its result itself, perhaps as JSON on its standard output.
         log=structlog.wrap_logger(

@@ -61,7 +61,7 @@ def bundle_faults(archive: Path | BytesIO, configuration: Configuration) -> list
         *faults,
         *_stale(files, made, configuration),
         *_rule_faults(files, configuration.fairness.publish_files),
-        *_leaks(files, made, configuration),
+        *_leaks(files, made, document, configuration),
     ]
 
 
@@ -149,12 +149,6 @@ def _image_faults(document: Document, files: Mapping[str, bytes]) -> Iterator[st
         yield f"image: {document['image']} is missing, or is not a PNG or JPEG picture."
 
 
-def _image(files: Mapping[str, bytes]) -> str:
-    """Return the name of the challenge's picture."""
-    document = read_yaml(files[CONFIG_NAME])
-    return str(document.get("image")) if isinstance(document, dict) else ""
-
-
 def _date_faults(document: Document) -> Iterator[str]:
     """Compare dates and limits, of which all have the right type."""
     phases: Sequence[Document] = document["challenge_phases"]
@@ -193,7 +187,7 @@ def _rule_faults(files: Mapping[str, bytes], rule: str) -> Iterator[str]:
 
 
 def _leaks(
-    files: Mapping[str, bytes], made: Mapping[str, bytes], configuration: Configuration
+    files: Mapping[str, bytes], made: Mapping[str, bytes], document: Any, configuration: Configuration
 ) -> Iterator[str]:
     """Yield a fault for each file with something hidden, which would end the challenge before it begins, or that EvalAI does not need."""
     private = {key: value.encode() for key, value in configuration.private_values().items()}
@@ -203,7 +197,8 @@ def _leaks(
         for path in configuration.path(phase.tasks).rglob("*")
         if path.is_file()
     }
-    needed = {*made, f"{SCRIPT_FOLDER}.zip", _image(files)}
+    picture = str(document.get("image")) if isinstance(document, dict) else ""
+    needed = {*made, f"{SCRIPT_FOLDER}.zip", picture}
     for name, data in files.items():
         held = [key for key, value in private.items() if value in data]
         if held:

@@ -233,11 +233,10 @@ def close(
     Example: `neuco-worker board close --phase dev --reason "the phase has ended" --yes --config challenge.yaml`
     """
     from worker.organizer import board_by_hand
-    from worker.organizer.decisions import is_closed
 
     with open_session(config) as session:
         at_end = session.check_phase(phase).shown == "at_end"
-        if is_closed(session, phase) is not undo:
+        if session.is_closed(phase) is not undo:
             print(f"The board of {phase} is {'open' if undo else 'closed'} already; nothing was done.")
             return
         if undo:

@@ -259,9 +259,7 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
 
 def _closed(session: OrganizerSession, phase: str | None) -> str:
     """Report if a phase's board is closed, so that it will not follow the decision."""
-    from worker.organizer.decisions import is_closed
-
-    if not is_closed(session, phase):
+    if not session.is_closed(phase):
         return ""
     return f" The board of {phase} is closed, so it does not change (`board close --phase {phase} --undo` reopens it)."
 

@@ -179,10 +179,3 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         if row.disputed:
             tx.note(pk, read_at=None, insisted=row.phase is not None)
         return row
-
-
-def is_closed(session: OrganizerSession, phase: str | None) -> bool:
-    """Return whether a phase's board is closed, so that it will not follow a decision."""
-    with session.store.read() as tx:
-        record = tx.phase_record(phase or "")
-    return record is not None and record.closed_at is not None

@@ -58,6 +58,12 @@ class OrganizerSession:
             beacon = public_value(tx.public_commitments(), codename)
         return read_phase(self.configuration, codename, read_secret(self.configuration), beacon)
 
+    def is_closed(self, phase: str | None) -> bool:
+        """Return whether a phase's board is closed, so that it will not follow a decision."""
+        with self.store.read() as tx:
+            record = tx.phase_record(phase or "")
+        return record is not None and record.closed_at is not None
+
     def check_phase(self, codename: str) -> PhaseSection:
         """Return a phase's section of the configuration; its files are not read.
 

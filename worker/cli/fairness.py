@@ -54,13 +54,12 @@ def reveal(
 
     Example: `neuco-worker challenge reveal --phase dev --yes --config challenge.yaml`
     """
+    from worker.organizer import reveal as revealing
     from worker.organizer.board_by_hand import publish_now
     from worker.organizer.disclosure import prepare_files, unpublished_files
-    from worker.organizer.reveal import choose
-    from worker.organizer.reveal import reveal as reveal_phases
 
     with open_session(config) as session:
-        names, left_out = choose(session, phase, open_too=open_too)
+        names, left_out = revealing.choose(session, phase, open_too=open_too)
         if left_out:
             print(f"Not revealed, because still open: {', '.join(left_out)}.")
         shown = "labels" if labels else "hashes of the labels"
@@ -70,7 +69,7 @@ def reveal(
         )
         publish_now(session, tell=print)  # the revealed history must include the last board
         prepare_files(session, names, tell=print)
-        fresh = reveal_phases(session, names, labels=labels, open_too=open_too)
+        fresh = revealing.reveal(session, names, labels=labels, open_too=open_too)
         published = publish_now(session, tell=print)
         unpublished = unpublished_files(session)
     if already := [name for name in names if name not in fresh]:
@@ -161,8 +160,7 @@ def verify(
     Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """
     from worker.verify import Status, key_in, make_report, older_verdicts, verdicts
-    from worker.verify.public import only_key, with_contents
-    from worker.verify.public import opened as opened_repository
+    from worker.verify.public import only_key, opened, with_contents
     from worker.verify.recompute import published_verdicts
 
     receipts = [(path, *_receipt(path)) for path in receipt or ()]
@@ -170,7 +168,7 @@ def verify(
         {key} if key is not None else {found for _, document, _ in receipts if (found := key_in(document))}
     )
     name = signers.pop() if len(signers) == 1 else None
-    with opened_repository(repository, partial(only_key, name=name)) as as_pushed:
+    with opened(repository, partial(only_key, name=name)) as as_pushed:
         _check_is_leaderboard(as_pushed)
         public = as_pushed if files is None else with_contents(as_pushed, files)
         with progress_bar("Checking what was published", "checks") as progress:
@@ -178,7 +176,7 @@ def verify(
         with progress_bar("Recomputing published submissions", "folds") as progress:
             results += published_verdicts(public, engine=engine, recompute=recompute, progress=progress)
         if against is not None:
-            with opened_repository(against, lambda _: public.key) as older:
+            with opened(against, lambda _: public.key) as older:
                 _check_is_leaderboard(older)
                 results += older_verdicts(public, older)
         results += _brought(public, receipts, submission or (), engine)

@@ -278,7 +278,7 @@ def _run(
     threads: int | None,
 ) -> None:
     """Score, and write results and plots into the run's own folder."""
-    from scoring.neuco_bench.results import write_results
+    from scoring.neuco_bench.results import store_probes, write_results
     from scoring.neuco_bench.run import score_run
 
     try:
@@ -289,8 +289,6 @@ def _run(
         raise
     write_results(folder, report, settings, experiment=folder.name)
     if settings.store_probes:
-        from scoring.neuco_bench.results import store_probes
-
         store_probes(folder, report, settings)
     if settings.enable_plots:
         from scoring.neuco_bench.plots import draw_plots

@@ -17,7 +17,7 @@ from scoring.files import write_files
 from worker.challenge.configuration import CODENAME, EXAMPLE_REPOSITORY, Configuration, github_pages, read
 from worker.challenge.secrets import KEY_FILE, SECRET_FILE, make
 from worker.challenge.sections import Beacon
-from worker.organizer import shipped
+from worker.organizer import demo_data, shipped
 from worker.organizer.bundle import (
     pack,
     proposed_opening,
@@ -98,8 +98,6 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
         OrganizerError: If a file to be written already exists (then nothing is written), or the decisions do not make a valid
             configuration.
     """
-    from worker.organizer import demo_data
-
     check_free(directory)
     text = new_configuration(new, now=now)
     configuration = read(text, directory / "challenge.yaml")
@@ -136,8 +134,6 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
 
 def examples_left(configuration: Configuration) -> dict[str, list[Path]]:
     """Return the example tasks and ids that are still in place: the files of each phase that has any, as :func:`create` wrote them."""
-    from worker.organizer import demo_data
-
     written = {content for phase in demo_data.load() for content in phase.files("").values()}
     left = {}
     for codename, phase in configuration.phases.items():

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from scoring.engines import make_engine
 from scoring.errors import ParticipantError
-from scoring.evaluate import tested
+from scoring.evaluate import score_embeddings, tested
 from scoring.inputs.tables import read_submission
 from scoring.metrics import mean_quality
 from scoring.printable import count_of, name_some
@@ -82,9 +83,6 @@ def _divided(setup: PhaseSetup, sharing: Sequence[Task]) -> Iterator[Finding]:
 
 def _compared(files: CheckedFiles, setup: PhaseSetup, baseline: Path) -> Finding:
     """Score the baseline with groups and without them."""
-    from scoring.engines import make_engine
-    from scoring.evaluate import score_embeddings
-
     record, settings = setup.record, files.configuration.scoring
     begin = f"Phase {record.codename}"
     try:

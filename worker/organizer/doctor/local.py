@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
+import psutil
+
 from leaderboard.git import Repository
 from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import count_of
@@ -258,8 +260,6 @@ def state(challenge: CheckedChallenge) -> Iterator[Finding]:
 
 def _file_system(folder: Path) -> str:
     """Return the type of the file system that has a folder; empty if it is unknown."""
-    import psutil
-
     place = folder.resolve()
     mounts = reversed(psutil.disk_partitions(all=True))  # what was mounted last hides the others
     above = (mount for mount in mounts if place.is_relative_to(mount.mountpoint))
@@ -280,8 +280,6 @@ def disk(challenge: CheckedChallenge) -> Iterator[Finding]:
 
 def capacity(challenge: CheckedChallenge) -> Iterator[Finding]:
     """Compare this machine's memory and processors with what evaluations may use."""
-    import psutil
-
     configuration = challenge.configuration
     total, cores = psutil.virtual_memory().total / GIGABYTE, len(os.sched_getaffinity(0))
     at_once, threads = configuration.scoring.at_once, configuration.scoring.threads

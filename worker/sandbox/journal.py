@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -70,21 +70,12 @@ class JournalEntry:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Journal:
-    """An append-only list of entries; reading returns a copy, so a test can read while the server works."""
-
-    def __init__(self) -> None:
-        self._entries: list[JournalEntry] = []
+class Journal(list[JournalEntry]):
+    """All entries, to which only :meth:`write` adds, always at the end; so a test can read while the server works."""
 
     def write(self, kind: Kind, *, at: datetime, **fields: Any) -> None:
         """Append an entry and number it; the caller holds the world's lock."""
-        self._entries.append(JournalEntry(number=len(self._entries), at=at, kind=kind, **fields))
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __iter__(self) -> Iterator[JournalEntry]:
-        return iter(list(self._entries))
+        self.append(JournalEntry(number=len(self), at=at, kind=kind, **fields))
 
     def requests(self, method: str = "", path: str = "") -> list[JournalEntry]:
         """Return the answered calls whose method is ``method`` and whose path contains ``path``."""

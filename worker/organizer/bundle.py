@@ -288,10 +288,9 @@ def _date(stated: Mapping[str, Any], key: str) -> str | None:
 
 def _zip(files: Mapping[str, bytes]) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(files):
             entry = zipfile.ZipInfo(name, ZIP_TIME)
-            entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, files[name])
+            archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

@@ -227,16 +227,13 @@ def _last_board(tx: Transaction, name: str, replay: PhaseReplay) -> dict[str, An
 
 
 def _states(state: str | None) -> list[State] | None:
-    if state in (None, HELD):
-        return None
-    try:
-        return [State(state)]
-    except ValueError:
+    if state not in (None, *State, HELD):
         raise OrganizerError(
             f"There is no submission state {state!r}.",
             hint=f"The states are: {', '.join([*State, HELD])}.",
             code="submission.state",
-        ) from None
+        )
+    return None if state in (None, HELD) else [State(state)]
 
 
 def _is_baseline(row: SubmissionRow, record: PhaseRecord | None) -> bool:

@@ -195,13 +195,8 @@ class CheckedEvalAI(_OfChallenge):
     @cached_property
     def splits(self) -> Mapping[tuple[int, str], PhaseSplit]:
         """Phase splits by the phase's number and the dataset split's codename."""
-
-        def read() -> Mapping[tuple[int, str], PhaseSplit]:
-            """Continue where the last try was throttled."""
-            with self.client.keeping():
-                return self.client.splits()
-
-        return self.challenge.ask(read)
+        with self.client.keeping():  # a call after a wait continues where the one before it was throttled
+            return self.challenge.ask(self.client.splits)
 
     def split_settings(self, pk: int) -> Mapping[str, Any]:
         """Return what only hosts see of a phase split."""

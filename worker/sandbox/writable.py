@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,9 +38,9 @@ def writable(world: World, given: Mapping[str, Any], *, host: bool) -> dict[str,
     """
     fields: dict[str, Clean] = {
         "status": _choice,
-        "challenge_phase": _key(world.phases),
-        "participant_team": _key(world.teams),
-        "created_by": _key(world.users),
+        "challenge_phase": partial(_key, world.phases),
+        "participant_team": partial(_key, world.teams),
+        "created_by": partial(_key, world.users),
         "job_name": _list,
         "submission_metadata": lambda value: value,
         **dict.fromkeys(FLAGS, _flag),
@@ -64,15 +65,12 @@ def files(*, host: bool) -> tuple[str, ...]:
     return FILES if host else FILES[:-1]
 
 
-def _key(rows: Collection[int]) -> Clean:
-    def clean(value: Any) -> int:
-        if isinstance(value, bool) or not str(value).isdecimal():
-            raise ValueError(f"Incorrect type. Expected pk value, received {type(value).__name__}.")
-        if int(value) not in rows:
-            raise ValueError(f'Invalid pk "{value}" - object does not exist.')
-        return int(value)
-
-    return clean
+def _key(rows: Collection[int], value: Any) -> int:
+    if isinstance(value, bool) or not str(value).isdecimal():
+        raise ValueError(f"Incorrect type. Expected pk value, received {type(value).__name__}.")
+    if int(value) not in rows:
+        raise ValueError(f'Invalid pk "{value}" - object does not exist.')
+    return int(value)
 
 
 def _choice(value: Any) -> str:

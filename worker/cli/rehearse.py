@@ -56,16 +56,19 @@ def rehearse(
     from worker.organizer.rehearsal import rehearse as run_rehearsal
     from worker.organizer.rehearsal.entries import own_entries, usual_entries
 
-    def tell(sentence: str) -> None:
-        aside.print(sentence, markup=False, style="dim")
-
     aside = Console(stderr=True, highlight=False, soft_wrap=True)
     configuration = load(config)
     own = own_entries(submission or (), configuration.phases)
     entries = {
         codename: (*usual, *own.get(codename, ())) for codename, usual in usual_entries(configuration).items()
     }
-    rehearsal = run_rehearsal(configuration, entries, folds=folds, keep=keep, tell=tell)
+    rehearsal = run_rehearsal(
+        configuration,
+        entries,
+        folds=folds,
+        keep=keep,
+        tell=lambda sentence: aside.print(sentence, markup=False, style="dim"),
+    )
     if json_output:
         typer.echo(json.dumps(rehearsal.to_json(), indent=2))
     else:

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from leaderboard.git import Files, Published, Publisher
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
-from worker.challenge.context import Context
 from worker.fairness.disclosure import BRANCH, FILES_FACT
-from worker.publishing.pushing import OVERWRITTEN, place
-from worker.runtime import Act
-from worker.state import ALERT_AFTER_TRIES, Transaction
+from worker.publishing.pushing import OVERWRITTEN, PushAct, place
+from worker.state import Transaction
 
 FAILING = "leaderboard.files"
 FOLDER = "published"
@@ -101,58 +99,47 @@ def _added(files: Files, _existing: Files, _own: Files) -> Files:
     return files
 
 
-class PushPart(Act[Publisher, tuple[str | None, Published]]):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PushPart(PushAct[tuple[str | None, Published]]):
     """Push one part to the branch, unless it is there already.
 
-    Args:
-        context: The worker's surroundings.
+    Attributes:
         part: The part.
         last: Whether it is the only one that the branch lacks.
-        tries: How often in a row this failed.
     """
 
     name = "files"
     what: ClassVar[str] = "The push of a published file"
-    time_out_s = 130.0
-
-    def __init__(self, context: Context, part: Path, *, last: bool, tries: int) -> None:
-        self._context = context
-        self._configuration = context.configuration  # a later one may name another repository
-        self._part = part
-        self._last = last
-        self._tries = tries
+    part: Path
+    last: bool
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Look up the newest commit that the worker knows to be its own."""
-        self._commit = known(tx, self._configuration).commit
+        self._commit = known(tx, self.configuration).commit
 
     def perform(self, resource: Publisher) -> tuple[str | None, Published]:
         """Return the tip of the branch before the push, and what the push did."""
         before = resource.tip_of(BRANCH)
-        branch, files = resource.for_branch(BRANCH), {self._part.name: self._part.read_bytes()}
-        words = f"Publish {self._part.name}\n"
-        sign = self._context.signer.sign_commit
+        branch, files = resource.for_branch(BRANCH), {self.part.name: self.part.read_bytes()}
+        words = f"Publish {self.part.name}\n"
+        sign = self.context.signer.sign_commit
         pushed = branch.publish(partial(_added, files), words, sign=sign, last=self._commit)
-        if self._last:
+        if self.last:
             branch.discard()
         return before, pushed
 
     def outcome(self, tx: Transaction, result: tuple[str | None, Published], now: datetime) -> None:
         """Record what the branch has, and publish its name with the last part."""
-        configuration, (before, pushed) = self._configuration, result
+        configuration, (before, pushed) = self.configuration, result
         if pushed.rewritten or before != pushed.own:  # the tip may be ours from a push whose end was lost
             compare(tx, configuration, before, now=now)
-        parts = (*known(tx, configuration).parts, self._part.name)
+        parts = (*known(tx, configuration).parts, self.part.name)
         _record(tx, configuration, PushedFiles(commit=pushed.commit, tip=pushed.commit, parts=parts))
-        if self._last:
+        if self.last:
             tx.resolve_alert(FAILING)
             tx.request_publish()
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer if it keeps failing."""
-        if isinstance(error, OrganizerError) or self._tries + 1 >= ALERT_AFTER_TRIES:
+        if self.needs_organizer(error):
             tx.report(FAILING, error, now=now)
-
-    def give_up(self, resource: Publisher) -> None:
-        """Kill git and all its child processes; this publisher accepts no more work."""
-        resource.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
@@ -12,21 +13,50 @@ from leaderboard import Site
 from leaderboard.git import OWN_FOLDERS, README, Files, Published, Publisher, PublisherSettings
 from leaderboard.rendering import render, unrecorded
 from scoring.documents import UNREADABLE
-from scoring.errors import OrganizerError
+from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
+from worker.challenge.context import Context
 from worker.fairness import commitments, published, receipts
 from worker.fairness.beacon import PUBLIC_SINCE
 from worker.fairness.disclosure import FILES_PATH, reveal_path
 from worker.fairness.register import note
 from worker.publishing.boards import Cycle, check_boards
-from worker.state import Completed, State, Transaction
+from worker.runtime import Act, Result
+from worker.state import ALERT_AFTER_TRIES, Completed, State, Transaction
 
 HISTORY = "leaderboard/history.jsonl"
 OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
 _LAST_COMMIT = "last_commit"
 REPLACES_FOREIGN = "replaces_foreign"  # a fact: where a first push may replace files of others
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PushAct(Act[Publisher, Result]):
+    """An act on the repository, which ends under the configuration under which it began: another one may name another repository.
+
+    Attributes:
+        context: The worker's surroundings.
+        tries: How many of its kind failed in a row before this one.
+        configuration: As it was when the act was made.
+    """
+
+    time_out_s = 130.0  # in total; a single git process has less
+    context: Context
+    tries: int
+    configuration: Configuration = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.configuration = self.context.configuration
+
+    def needs_organizer(self, error: NeucoError) -> bool:
+        """Return whether the organizer is told of a failure: the error is theirs, or failures go on."""
+        return isinstance(error, OrganizerError) or self.tries + 1 >= ALERT_AFTER_TRIES
+
+    def give_up(self, resource: Publisher) -> None:
+        """Kill git and all its child processes; this publisher accepts no more work."""
+        resource.stop()
 
 
 class NotShown(OrganizerError):

@@ -10,14 +10,13 @@ between two cycles.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from leaderboard.git import Published, Publisher
-from leaderboard.rendering import BoardName, recorded_boards
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from leaderboard.rendering import recorded_boards
+from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context, seconds
 from worker.challenge.setups import alert_key, check_record
 from worker.evalai import Retry
@@ -42,6 +41,7 @@ from worker.publishing.files_branch import PushPart
 from worker.publishing.pushing import (
     HISTORY,
     REPLACES_FOREIGN,
+    PushAct,
     last_commit,
     place,
     publisher_settings,
@@ -50,69 +50,53 @@ from worker.publishing.pushing import (
 )
 from worker.publishing.reveals import open_news, with_news
 from worker.runtime import Act, Result, Runner
-from worker.state import ALERT_AFTER_TRIES, LOG_UNSEEN, State, Transaction
+from worker.state import LOG_UNSEEN, State, Transaction
 
 
-class PublishAct(Act[Publisher, Result]):
-    """An act of a publish cycle, which ends under the configuration under which it began: another one may name another repository.
+@dataclass(kw_only=True, eq=False, repr=False)
+class PublishAct(PushAct[Result]):
+    """An act of a publish cycle.
 
-    Args:
-        context: The worker's surroundings.
-        tries: How many cycles in a row failed before this one.
+    Attributes:
+        generation: The cycle publishes everything that was requested up to this number.
     """
 
-    _cycle: Cycle
-    _generation: int
-
-    def __init__(self, context: Context, *, tries: int) -> None:
-        self._context = context
-        self._configuration = context.configuration
-        self._tries = tries
+    generation: int = 0
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell callers that wait for the cycle and, if failures go on, the organizer; the cycle is made again."""
-        tx.fail_publish(self._generation, error)
+        tx.fail_publish(self.generation, error)
         tx.set_fact(UNCOMPARED, None)  # an unreachable repository delays no answers
         if isinstance(error, StateIsBehind):
             tx.set_fact(BEHIND, now.isoformat())
-        if isinstance(error, OrganizerError | StateIsBehind) or self._tries + 1 >= ALERT_AFTER_TRIES:
+        if isinstance(error, StateIsBehind) or self.needs_organizer(error):
             tx.report("leaderboard.push", error, now=now)
 
-    def give_up(self, resource: Publisher) -> None:
-        """Kill git and all its child processes; this publisher accepts no more work."""
-        resource.stop()
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class CompareState(PublishAct[None]):
     """Compare the public log with the state; if the state lacks nothing, close the batch that is due, so the log is never forked.
 
-    Args:
-        context: The worker's surroundings.
+    Attributes:
         history: Boards so far.
-        tries: How many cycles in a row failed before this one.
     """
 
     name = "compare"
     what: ClassVar[str] = "The comparison of the public log with the state"
-    time_out_s = 130.0
-    _made: Sequence[BoardName] = ()
-
-    def __init__(self, context: Context, history: BoardHistory, *, tries: int) -> None:
-        super().__init__(context, tries=tries)
-        self._history = history
+    history: BoardHistory
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Read what the state has."""
-        self._generation = tx.requested_publish()
-        self._last = last_commit(tx, self._configuration)
+        self.generation = tx.requested_publish()
+        self._last = last_commit(tx, self.configuration)
         self._ours = attestation_files(tx)
-        self._boards = {name: self._history.read(tx, name) for name in self._configuration.phases}
+        self._boards = {name: self.history.read(tx, name) for name in self.configuration.phases}
         self._lost = lost_boards(tx)
         self._restored = tx.fact(LOG_UNSEEN) is not None
 
     def perform(self, resource: Publisher) -> None:
         """Look which boards the challenge has published, and whether the state lacks anything."""
-        signer = self._context.signer
+        signer = self.context.signer
         existing, own = resource.look(sign=signer.sign_commit, last=self._last)
         self._made = sorted(recorded_boards(own.get(HISTORY, b"")))
         check_state((existing, own), self._ours, key=signer.public, restored=self._restored)
@@ -126,7 +110,7 @@ class CompareState(PublishAct[None]):
         if self._restored:
             tx.set_fact(LOST_BOARDS, json.dumps(self._made))
             receipts.note_log_complete(tx, now=self._restored_at(now))
-        close_due_batch(tx, self._context.signer, now=now)
+        close_due_batch(tx, self.context.signer, now=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Add to a restored state what it lacks of the public log; report every other failure."""
@@ -141,45 +125,40 @@ class CompareState(PublishAct[None]):
         return max([now, *made])
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MakeBoards(PublishAct[Cycle]):
     """Register what decides the boards, make the new ones, and store them.
 
-    Args:
-        context: The worker's surroundings.
+    Attributes:
         history: Boards so far.
         replay: Everything that is registered.
-        tries: How many cycles in a row failed before this one.
+        kept: The cycle with the boards, once they are stored.
     """
 
     name = "boards"
     what: ClassVar[str] = "The making of boards"
     time_out_s = 900.0  # no network is involved, but a large challenge has much to compute
+    history: BoardHistory
+    replay: RegisterReplay
     kept: Cycle | None = None
-
-    def __init__(
-        self, context: Context, history: BoardHistory, replay: RegisterReplay, *, tries: int
-    ) -> None:
-        super().__init__(context, tries=tries)
-        self._history = history
-        self._replay = replay
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Register and read what decides the boards."""
-        phases = self._configuration.phases
-        self._generation = tx.requested_publish()
+        phases = self.configuration.phases
+        self.generation = tx.requested_publish()
         for name in phases:  # a damaged record must not stay unnoticed until somebody submits
             try:
                 check_record(tx, name)
             except InfrastructureError as error:
                 tx.report(alert_key(name), error, now=now)
-        self._cycle = begin_cycle(
-            tx, self._context.signer, self._configuration, phases, self._history, replay=self._replay, now=now
+        self.cycle = begin_cycle(
+            tx, self.context.signer, self.configuration, phases, self.history, replay=self.replay, now=now
         )
-        self._generation = self._cycle.generation
+        self.generation = self.cycle.generation
 
     def perform(self, resource: Publisher) -> Cycle:
         """Compute the boards."""
-        return make_boards(self._cycle)
+        return make_boards(self.cycle)
 
     def outcome(self, tx: Transaction, result: Cycle, now: datetime) -> None:
         """Store the boards, unless a decision was recorded meanwhile, and open what is new in revealed phases."""
@@ -188,60 +167,54 @@ class MakeBoards(PublishAct[Cycle]):
         self.kept = result
         if with_news(tx):
             at = tx.attestation_time(now)
-            open_news(tx, self._configuration, self._context.signer, now=at)
+            open_news(tx, self.configuration, self.context.signer, now=at)
             site = replace(result.site, logged_at=receipts.logged_at(tx))
             self.kept = replace(result, site=site, attestations=attestation_files(tx))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PushBoard(PublishAct[tuple[Published, str | None]]):
     """Push the stored boards to the repository.
 
-    Args:
-        context: The worker's surroundings.
+    Attributes:
         cycle: What the repository lacks.
-        tries: How many cycles in a row failed before this one.
     """
 
     name = "push"
     what: ClassVar[str] = "The push of the leaderboard"
-    time_out_s = 130.0  # in total; a single git process has less
-    _last: str | None = None
-
-    def __init__(self, context: Context, cycle: Cycle, *, tries: int) -> None:
-        super().__init__(context, tries=tries)
-        self._cycle, self._generation = cycle, cycle.generation
+    cycle: Cycle
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Look up the commit that was pushed last, and whether files were published."""
-        self._last = last_commit(tx, self._configuration)
-        self._replaces = tx.fact(REPLACES_FOREIGN) == place(self._configuration)
-        self._has_files = files_branch.known(tx, self._configuration).commit is not None
+        self._last = last_commit(tx, self.configuration)
+        self._replaces = tx.fact(REPLACES_FOREIGN) == place(self.configuration)
+        self._has_files = files_branch.known(tx, self.configuration).commit is not None
 
     def perform(self, resource: Publisher) -> tuple[Published, str | None]:
         """Render the site on the tip of the branch and push it; look where the branch of the published files is."""
         tip = resource.tip_of(BRANCH) if self._has_files else None
         pushed = push(
             resource,
-            self._cycle,
+            self.cycle,
             last=self._last,
             replace_foreign=self._replaces,
-            check_lead=self._context.store.check_lead,
+            check_lead=self.context.store.check_lead,
         )
         return pushed, tip
 
     def outcome(self, tx: Transaction, result: tuple[Published, str | None], now: datetime) -> None:
         """Record that the repository shows the boards."""
         published, tip = result
-        record_push(tx, self._configuration, self._cycle, published, now=now)
+        record_push(tx, self.configuration, self.cycle, published, now=now)
         # While a part is missing, its push finds what happened to the branch.
-        if self._has_files and not files_branch.missing(tx, self._configuration):
-            files_branch.compare(tx, self._configuration, tip, now=now)
+        if self._has_files and not files_branch.missing(tx, self.configuration):
+            files_branch.compare(tx, self.configuration, tip, now=now)
 
     def recorded(self, result: tuple[Published, str | None], now: datetime) -> None:
         """Say what the repository shows now."""
         published, _ = result
         if published.changed:
-            self._context.log.info("Board pushed.", event_key="board.pushed", commit=published.commit)
+            self.context.log.info("Board pushed.", event_key="board.pushed", commit=published.commit)
 
 
 class Publishing:
@@ -314,22 +287,26 @@ class Publishing:
     def next_act(self, now: datetime) -> Act[Publisher, Any] | None:
         """Return the next act, None if nothing is due."""
         if self._pending is not None:
-            return PushBoard(self._context, self._pending, tries=self._retry.tries)
+            cycle, tries = self._pending, self._retry.tries
+            return PushBoard(context=self._context, cycle=cycle, generation=cycle.generation, tries=tries)
         if self._files_retry.due(now):
             with self._context.store.read() as tx:
                 parts = files_branch.missing(tx, self._context.configuration)
             if parts:
-                return PushPart(self._context, parts[0], last=len(parts) == 1, tries=self._files_retry.tries)
+                last, tries = len(parts) == 1, self._files_retry.tries
+                return PushPart(context=self._context, part=parts[0], last=last, tries=tries)
         if not self._retry.due(now):
             return None
         with self._context.store.read() as tx:
             if not has_begun(tx) or (self._rests(now) and not tx.publish_awaited()):
                 return None
             if tx.fact(LOG_UNSEEN) or tx.fact(UNCOMPARED) or receipts.is_due(tx, now):
-                return CompareState(self._context, self._history, tries=self._retry.tries)
+                return CompareState(context=self._context, history=self._history, tries=self._retry.tries)
             if not self._is_behind(tx):
                 return None
-        return MakeBoards(self._context, self._history, self._replay, tries=self._retry.tries)
+        return MakeBoards(
+            context=self._context, history=self._history, replay=self._replay, tries=self._retry.tries
+        )
 
     def reload(self) -> None:
         """Apply a changed configuration in the next cycle."""

@@ -66,8 +66,10 @@ class Alerting:
                     tx.resolve_alert(alert.key)
             return True
         self._log(active)
-        unsent = [alert for alert in active if alert.sent_at is None]
-        return bool(unsent) and self._send(SendAlert(unsent[0].text, unsent[0].code, unsent[0]), now)
+        unsent = next((alert for alert in active if alert.sent_at is None), None)
+        if unsent is None:
+            return False
+        return self._send(SendAlert(text=unsent.text, code=unsent.code, subject=unsent), now)
 
     def state_failed(self, error: NeucoError, now: datetime) -> None:
         """Report once that the state itself fails and cannot record this; :meth:`state_written` ends the failure."""
@@ -76,7 +78,7 @@ class Alerting:
         passes = not error.code.startswith("disk.") and now - trouble.since < TOLERATED
         code = alert_code(error.code)
         if not passes and trouble.reported != code:
-            self._send(SendAlert(error.message, code, trouble), now)
+            self._send(SendAlert(text=error.message, code=code, subject=trouble), now)
 
     def state_written(self) -> None:
         """Note that the state can be written again."""
@@ -130,10 +132,11 @@ class Trouble:
     reported: str | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SendAlert(UnrecordedAct[Configuration, "Alert | Trouble"]):
     """Send an alert to the webhook, even while the state fails.
 
-    Args:
+    Attributes:
         text: What it says.
         code: Its code.
         subject: The alert of the database, or the period in which the state fails.
@@ -143,15 +146,14 @@ class SendAlert(UnrecordedAct[Configuration, "Alert | Trouble"]):
     what: ClassVar[str] = "A call to the alert webhook"
     time_out_s = GIVEN_UP_S
 
-    def __init__(self, text: str, code: str, subject: Alert | Trouble) -> None:
-        self._text = text
-        self.code = code
-        self._subject = subject
+    text: str
+    code: str
+    subject: Alert | Trouble
 
     def perform(self, resource: Configuration) -> Alert | Trouble:
         """Post it; return its subject."""
-        send(resource, self._text, self.code)
-        return self._subject
+        send(resource, self.text, self.code)
+        return self.subject
 
 
 def send(configuration: Configuration, text: str, code: str) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ from worker.state import (
     OutboxKind,
     Outcome,
     State,
-    SubmissionRow,
     Transaction,
 )
 
@@ -55,40 +55,29 @@ def save_card(tx: Transaction, setup: PhaseSetup, result: EvaluationResult) -> N
     )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScoreSubmission(ChildAct[EvaluationResult]):
     """Score a submission that EvalAI shows as running.
 
-    Args:
+    Attributes:
         context: The worker's surroundings.
         files: Where files and temporary folders are.
-        row: The submission.
+        pk: The submission.
         setup: Its phase as it is recorded now.
         file: The submitted file.
         replay: Everything that is registered, from which the answer follows.
+        stage: How far the child is.
     """
 
     name = "evaluate"
     module = "worker.evaluation.evaluate_child"
-
-    def __init__(
-        self,
-        context: Context,
-        files: FileStore,
-        row: SubmissionRow,
-        setup: PhaseSetup,
-        *,
-        file: Path,
-        replay: RegisterReplay,
-    ) -> None:
-        self._context = context
-        self._files = files
-        self._setup = setup
-        self._file = file
-        self._replay = replay
-        self._attempt = 0
-        self._complete: list[str] = []
-        self.pk = row.pk
-        self.stage = STARTING
+    context: Context
+    files: FileStore
+    pk: int
+    setup: PhaseSetup
+    file: Path
+    replay: RegisterReplay
+    stage: str = STARTING
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt, and look up what need not be scored."""
@@ -97,27 +86,23 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
         if current is None or current.state is not State.SCORING or self.pk in begun:
             raise NotDue
         self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, now=now)
-        self._complete = tx.complete_rows(self._setup.record.protocol.hash, self._setup.record.versions)
+        self.folder = self.files.temporary(f"evaluate-{self._attempt}")
+        self._complete = tx.complete_rows(self.setup.record.protocol.hash, self.setup.record.versions)
         self._log("Scoring started.", "start")
-
-    @property
-    def folder(self) -> Path:
-        """The folder, named after the attempt."""
-        return self._files.temporary(f"evaluate-{self._attempt}")
 
     @property
     def limits(self) -> Limits:
         """The configured limits."""
-        return child_limits(self._context.configuration)
+        return child_limits(self.context.configuration)
 
     def order(self) -> EvaluationOrder:
         """Return what to score; content with all its cells is not scored again."""
         return order_for(
-            self._setup,
-            self._context.configuration,
-            self._file,
+            self.setup,
+            self.context.configuration,
+            self.file,
             folder=self.folder,
-            tasks=tuple(self._setup.record.versions),
+            tasks=tuple(self.setup.record.versions),
             complete=self._complete,
         )
 
@@ -134,7 +119,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
         """Store the cells, the answer and its place in the outbox in one transaction."""
         if not tx.is_open(self._attempt):
             return
-        setup = self._setup
+        setup = self.setup
         tx.note(self.pk, content_hash=result["content_hash"])
         save_card(tx, setup, result)
         # if nothing was scored, the engine may still be away
@@ -149,7 +134,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
         score = (
             None
             if row is None
-            else answers.register_row(tx, self._context.signer, self._replay, row, setup.record, now=now)
+            else answers.register_row(tx, self.context.signer, self.replay, row, setup.record, now=now)
         )
         if score is None:
             raise RuntimeError("the child ended but cells are missing")
@@ -158,7 +143,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
             value,
             rules=setup.record.rules,
             public=bool(row and row.public),
-            board=self._context.configuration.board_address,
+            board=self.context.configuration.board_address,
             notes=tuple(result["notes"]),
             zarr_suffix_removed=result["zarr_suffix_removed"],
             receipt=receipt,
@@ -180,7 +165,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
                 return
             self._enqueue_answer(tx, State.REJECTED, answers.failed(error), now)
         else:
-            key, retry_at = fault_key(self.name, error, self.pk), self._context.retry_at(now, current.tries)
+            key, retry_at = fault_key(self.name, error, self.pk), self.context.retry_at(now, current.tries)
             if (
                 current.tries + 1 >= HOPELESS_TRIES and key == f"{self.name}:{self.pk}"
             ):  # no other submission shares the fault
@@ -193,8 +178,8 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
 
     def _is_current(self, tx: Transaction) -> bool:
         """Return whether the record on which this attempt scored is still the phase's current one."""
-        row = tx.phase_record(self._setup.record.codename)
-        return row is not None and row.record == self._setup.record.hash
+        row = tx.phase_record(self.setup.record.codename)
+        return row is not None and row.record == self.setup.record.hash
 
     def _begin_again(self, tx: Transaction, now: datetime) -> None:
         """Have the submission scored on the current record, because no answer may come from an old one."""
@@ -207,12 +192,12 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
     ) -> None:
         if tx.move(self.pk, State.SCORING, target, answer=answer.to_json(), **values):
             current = tx.get(self.pk)
-            grid = self._context.configuration.submission.answer_grid
+            grid = self.context.configuration.submission.answer_grid
             release = answers.release_at(now, running_at=current.running_at if current else None, grid_s=grid)
             tx.enqueue(OutboxKind.POST, self.pk, now=now, not_before=release)
             tx.resolve_alert(f"evaluate:{self.pk}")
 
     def _log(self, sentence: str, event: str, **details: str) -> None:
-        self._context.log.info(
+        self.context.log.info(
             sentence, event_key=f"evaluate.{event}", submission=self.pk, attempt=self._attempt, **details
         )

@@ -72,7 +72,9 @@ class Evaluation:
                 tx.move(row.pk, State.SCORING, State.FETCHED)
                 tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
             return True
-        act = ScoreSubmission(self._context, self._files, row, setup, file=file, replay=self._replay)
+        act = ScoreSubmission(
+            context=self._context, files=self._files, pk=row.pk, setup=setup, file=file, replay=self._replay
+        )
         return self._runner.start(act, now)
 
     def _on_record(self, row: SubmissionRow, now: datetime) -> PhaseSetup | None:

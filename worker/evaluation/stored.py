@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -15,37 +16,29 @@ from worker.runtime.child_acts import ChildAct, Limits
 from worker.state import Transaction
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StoredFileAct(ChildAct[EvaluationResult]):
     """Read a stored file again. Failures are not recorded: the caller raises the error and starts again.
 
-    Args:
+    Attributes:
         configuration: Limits and engine.
         setup: The phase.
         file: The stored file.
         folder: The child's temporary folder.
-
-    Attributes:
         error: What went wrong, if anything.
     """
 
     module = "worker.evaluation.evaluate_child"
-
-    def __init__(self, configuration: Configuration, setup: PhaseSetup, file: Path, *, folder: Path) -> None:
-        self._configuration = configuration
-        self._setup = setup
-        self._file = file
-        self._folder = folder
-        self.error: NeucoError | None = None
-
-    @property
-    def folder(self) -> Path:
-        """The given folder."""
-        return self._folder
+    configuration: Configuration
+    setup: PhaseSetup
+    file: Path
+    folder: Path
+    error: NeucoError | None = None
 
     @property
     def limits(self) -> Limits:
         """The limits of a submission."""
-        return child_limits(self._configuration)
+        return child_limits(self.configuration)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Record nothing."""
@@ -55,84 +48,50 @@ class StoredFileAct(ChildAct[EvaluationResult]):
         self.error = error
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KeepContent(StoredFileAct):
     """Prepare a content for publication: write it in the form that is hashed, in parts.
 
-    Args:
-        configuration: Limits.
-        setup: The phase.
-        file: The stored file.
+    Attributes:
         content_hash: Hash of the content that was scored; another content is not kept.
         place: Destination of the folder with the parts, which appears whole or not at all.
-        folder: The child's temporary folder.
-
-    Attributes:
         parts: Name of each part; empty if the file has another content now.
     """
 
     name = "keep"
-
-    def __init__(
-        self,
-        configuration: Configuration,
-        setup: PhaseSetup,
-        file: Path,
-        content_hash: str,
-        *,
-        place: Path,
-        folder: Path,
-    ) -> None:
-        super().__init__(configuration, setup, file, folder=folder)
-        self._content_hash = content_hash
-        self._place = place
-        self.parts: list[str] = []
+    content_hash: str
+    place: Path
+    parts: list[str] = field(default_factory=list)
 
     def order(self) -> EvaluationOrder:
         """Return which file to read; nothing is scored."""
-        order = order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=())
-        return {**order, "keep": str(self._folder / "parts")}
+        order = order_for(self.setup, self.configuration, self.file, folder=self.folder, tasks=())
+        return {**order, "keep": str(self.folder / "parts")}
 
     def outcome(self, tx: Transaction, result: EvaluationResult, now: datetime) -> None:
         """Move the parts to their destination, before the child's folder is removed."""
-        if result["content_hash"] == self._content_hash:
-            self._place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not self._place.is_dir():  # else another command was quicker, and a worker may read its parts
-                (self._folder / "parts").rename(self._place)
+        if result["content_hash"] == self.content_hash:
+            self.place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not self.place.is_dir():  # else another command was quicker, and a worker may read its parts
+                (self.folder / "parts").rename(self.place)
             self.parts = result["parts"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FillRow(StoredFileAct):
     """Score the missing cells of a content, for all submissions that have it.
 
-    Args:
-        configuration: Limits and engine.
-        setup: The phase.
-        file: A stored file with the content.
-        content_hash: The content's hash.
+    Attributes:
         tasks: Tasks without a cell.
-        folder: The child's temporary folder.
     """
 
     name = "rescore"
-
-    def __init__(
-        self,
-        configuration: Configuration,
-        setup: PhaseSetup,
-        file: Path,
-        content_hash: str,
-        tasks: Sequence[str],
-        *,
-        folder: Path,
-    ) -> None:
-        super().__init__(configuration, setup, file, folder=folder)
-        self._content_hash = content_hash
-        self._tasks = tasks
+    tasks: Sequence[str]
 
     def order(self) -> EvaluationOrder:
         """Return which file to score on which tasks."""
-        return order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=self._tasks)
+        return order_for(self.setup, self.configuration, self.file, folder=self.folder, tasks=self.tasks)
 
     def outcome(self, tx: Transaction, result: EvaluationResult, now: datetime) -> None:
         """Store the cells."""
-        save_card(tx, self._setup, result)
+        save_card(tx, self.setup, result)

@@ -6,8 +6,8 @@ was never finished, is its author's fault.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,10 +26,11 @@ READ_TIMEOUT_S = 30.0  # seconds without a byte
 SETTLES_S = 10.0  # after a message; less if the queue is polled more often
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FetchFile(ChildAct[FetchResult]):
     """Fetch the file of a submission that is to be scored.
 
-    Args:
+    Attributes:
         context: The worker's surroundings.
         files: Where files are stored.
         row: The submission, whose file's address is known.
@@ -38,26 +39,21 @@ class FetchFile(ChildAct[FetchResult]):
 
     name = "fetch"
     module = "worker.fetching.fetch_child"
-    _attempt = 0
-    _begun_at: datetime | None = None
-
-    def __init__(self, context: Context, files: FileStore, row: SubmissionRow, *, deadline_s: float) -> None:
-        self._context = context
-        self._files = files
-        self._row = row
-        self._deadline_s = deadline_s
-        self.pk = row.pk
+    context: Context
+    files: FileStore
+    row: SubmissionRow
+    deadline_s: float
 
     @property
     def limits(self) -> Limits:
         """Only a time limit: a download needs very little memory, whatever is sent."""
-        return Limits(deadline_s=self._deadline_s)
+        return Limits(deadline_s=self.deadline_s)
 
     def order(self) -> FetchOrder:
         """Return what to download, from which hosts, and where to store it."""
-        configuration = self._context.configuration
+        configuration = self.context.configuration
         return {
-            "url": self._row.input_file or "",
+            "url": self.row.input_file or "",
             "state_dir": str(configuration.state_dir),
             "placeholder": uploads.PLACEHOLDER,
             "max_bytes": largest_file(configuration.submission.max_megabytes),
@@ -72,7 +68,7 @@ class FetchFile(ChildAct[FetchResult]):
         """Explain an end for which the child gave no error of its own."""
         if isinstance(error, OverLimit):
             return InfrastructureError(
-                f"A submission's file did not arrive within {self._deadline_s:.0f} s.",
+                f"A submission's file did not arrive within {self.deadline_s:.0f} s.",
                 hint="The worker tries again. If this continues, check the network and EvalAI's file store.",
                 code="fetch.deadline",
             )
@@ -86,51 +82,46 @@ class FetchFile(ChildAct[FetchResult]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt."""
-        current = tx.get(self.pk)
+        current = tx.get(self.row.pk)
         if current is None or current.state is not State.ACKNOWLEDGED:
             raise NotDue
-        self._attempt = tx.open_attempt(self.pk, Attempt.FETCH, now=now)
+        self._attempt = tx.open_attempt(self.row.pk, Attempt.FETCH, now=now)
         self._begun_at = now
-
-    @property
-    def folder(self) -> Path:
-        """The folder, named after the attempt."""
-        return self._files.temporary(f"fetch-{self._attempt}")
+        self.folder = self.files.temporary(f"fetch-{self._attempt}")
 
     def is_due(self, tx: Transaction) -> bool:
         """Return whether the submission still waits for its file, and this attempt is the open one."""
-        current = tx.get(self.pk)
+        current = tx.get(self.row.pk)
         return current is not None and current.state is State.ACKNOWLEDGED and tx.is_open(self._attempt)
 
     def outcome(self, tx: Transaction, result: FetchResult, now: datetime) -> None:
         """Store the file for scoring, or follow EvalAI's placeholder, which means that an upload is under way or was never finished."""
-        current = tx.get(self.pk)
+        current = tx.get(self.row.pk)
         if current is None or not tx.is_open(self._attempt):
             return
-        tx.resolve_alert(f"fetch:{self.pk}")
+        tx.resolve_alert(f"fetch:{self.row.pk}")
         tx.resolve_faults(self.name, SHARED)
         if result["sha256"] == uploads.PLACEHOLDER:
             self._placeholder(tx, current, now)
             return
-        tx.move(self.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result["sha256"])
+        tx.move(self.row.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result["sha256"])
         tx.close_attempt(self._attempt, Outcome.DONE, now=now)
 
     def _placeholder(self, tx: Transaction, current: SubmissionRow, now: datetime) -> None:
-        settles = seconds(min(SETTLES_S, self._context.configuration.evalai.poll_every))
-        begun_at = self._begun_at or now
-        if uploads.follow_placeholder(tx, current, begun_at=begun_at, settles=settles, now=now):
+        settles = seconds(min(SETTLES_S, self.context.configuration.evalai.poll_every))
+        if uploads.follow_placeholder(tx, current, begun_at=self._begun_at, settles=settles, now=now):
             self._reject(tx, uploads.unfinished(), now, file_hash=uploads.PLACEHOLDER)
         else:
             tx.close_attempt(self._attempt, Outcome.UNFINISHED, now=now)
-        self._context.log.info(
+        self.context.log.info(
             "EvalAI has only a placeholder; the upload is not finished.",
             event_key="fetch.placeholder",
-            submission=self.pk,
+            submission=self.row.pk,
         )
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Reject a file that is too large; after every other failure, try again."""
-        current = tx.get(self.pk)
+        current = tx.get(self.row.pk)
         if current is None or not tx.is_open(self._attempt):
             return
         if isinstance(error, Cancelled):
@@ -142,8 +133,8 @@ class FetchFile(ChildAct[FetchResult]):
 
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()
-        if tx.move(self.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, **values):
-            tx.enqueue(OutboxKind.POST, self.pk, now=now)
+        if tx.move(self.row.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, **values):
+            tx.enqueue(OutboxKind.POST, self.row.pk, now=now)
         tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now)
 
     def _retry(self, tx: Transaction, current: SubmissionRow, error: NeucoError, now: datetime) -> None:
@@ -152,7 +143,7 @@ class FetchFile(ChildAct[FetchResult]):
             return
         # The link has expired; the next reading of the submission brings a fresh one.
         values = {"read_at": None} if error.code == "file.link_expired" else {}
-        retry_at = self._context.retry_at(now, current.tries)
-        tx.note(self.pk, not_before=retry_at, tries=current.tries + 1, **values)
+        retry_at = self.context.retry_at(now, current.tries)
+        tx.note(self.row.pk, not_before=retry_at, tries=current.tries + 1, **values)
         if isinstance(error, OrganizerError) or current.tries + 1 >= ALERT_AFTER_TRIES:
-            tx.report(fault_key(self.name, error, self.pk), error, now=now)
+            tx.report(fault_key(self.name, error, self.row.pk), error, now=now)

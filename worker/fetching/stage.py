@@ -80,7 +80,7 @@ class Fetching:
         chosen = turns.next_in_turn(tx, waiting)
         if chosen is None:
             return None
-        return FetchFile(self._context, self._files, chosen, deadline_s=self._deadline_s)
+        return FetchFile(context=self._context, files=self._files, row=chosen, deadline_s=self._deadline_s)
 
     def _has_room(self, now: datetime) -> bool:
         """Return whether the disk has room for another file; the organizer is told if not."""

@@ -150,7 +150,13 @@ def _kept(
     session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str, place: Path
 ) -> KeepContent:
     """Have a child read a stored file, and write its content into a folder if it is still the one that was scored."""
-    folder = session.files.of_command()
-    act = KeepContent(session.configuration, setup, stored, content, place=place, folder=folder)
+    act = KeepContent(
+        configuration=session.configuration,
+        setup=setup,
+        file=stored,
+        content_hash=content,
+        place=place,
+        folder=session.files.of_command(),
+    )
     perform(session, act)
     return act

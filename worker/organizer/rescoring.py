@@ -233,11 +233,10 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> No
         ParticipantError: If these embeddings cannot be scored on these tasks.
     """
     act = FillRow(
-        session.configuration,
-        setup,
-        row.files[0],
-        row.content_hash,
-        row.tasks,
+        configuration=session.configuration,
+        setup=setup,
+        file=row.files[0],
+        tasks=row.tasks,
         folder=session.files.of_command(),
     )
     perform(session, act)

@@ -37,14 +37,11 @@ class ChildAct(RecordedAct[Result]):
 
     Attributes:
         module: What the child runs, see :mod:`worker.runtime.child_main`.
+        folder: The child's temporary folder, which is removed when the outcome is recorded; known after the intent.
     """
 
     module: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def folder(self) -> Path:
-        """The child's temporary folder, which is removed when the outcome is recorded."""
+    folder: Path
 
     @property
     @abstractmethod

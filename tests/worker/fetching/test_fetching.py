@@ -89,7 +89,9 @@ def test_a_dispute_that_is_noticed_during_a_download_goes_on(harness: Harness) -
     with harness.worker() as worker:
         pk = harness.submit("A", embeddings(1))
         worker.drive(lambda: worker.states().get(pk) == "acknowledged")
-        fetching = FetchFile(worker.daemon.context, worker.daemon.files, worker.row(pk), deadline_s=9)
+        fetching = FetchFile(
+            context=worker.daemon.context, files=worker.daemon.files, row=worker.row(pk), deadline_s=9
+        )
         now = worker.clock.now()
         with worker.store.write() as tx:
             fetching.intent(tx, now)

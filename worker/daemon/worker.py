@@ -120,7 +120,7 @@ class Worker:
 
     def step(self, now: datetime) -> bool:
         """Do one iteration; return whether anything changed, so that the next one should follow at once."""
-        moved = self.intake.collect(now)
+        moved = self.intake.calls.collect(now)
         moved |= self.publishing.collect(now)
         # With a wrong clock nothing is registered or signed, because its time cannot be corrected.
         exact = bool(self.intake.calls.clock_agrees)

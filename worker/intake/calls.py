@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, cast
 
@@ -25,24 +26,25 @@ LONGEST_UNHURRIED = timedelta(hours=1)  # between two tries of a call for which 
 OUTAGE = timedelta(minutes=1)  # shorter outages end by themselves, and nobody must act
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Call(Act[Client, Result]):
     """An act on EvalAI.
 
     Attributes:
-        began_at: When it began: what it reads was true at that moment or later.
-        pk: The submission, if the call is about one only.
+        context: The worker's surroundings.
+        session: The session with EvalAI.
         answer: Whether an answer depends on it, so that it may use the budget's reserve.
         ahead: How many calls must be able to follow at once: a reading that becomes too old before `running` can be sent is wasted.
+        began_at: When it began: what it reads was true at that moment or later.
     """
 
     what: ClassVar[str] = "A call to EvalAI"
     time_out_s = 75.0  # in total; connecting and each read have time limits of their own
-    began_at: datetime
-    pk: int | None = None
+    context: Context
+    session: Session
     answer: bool = False
     ahead: int = 0
-    fatal: bool = False
-    """Whether there is no point in going on after an organizer's error in it."""
+    began_at: datetime = field(init=False)
     records_wait: ClassVar[bool] = False
     """Whether its own failure schedules the next try; otherwise the runner does, for all calls of this name."""
     unhurried: ClassVar[bool] = False
@@ -100,10 +102,6 @@ class CallRunner:
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
         self.refused: TokenRefused | None = None  # how EvalAI refused the token; None while it accepts it
-
-    def token_expires(self) -> datetime | None:
-        """Return when the token that is used now expires; None for a token without an expiry date."""
-        return self._client.expiry
 
     @property
     def failing(self) -> bool:
@@ -194,7 +192,7 @@ class CallRunner:
         elif isinstance(error, OrganizerError):
             if error.code != "evalai.redirected":
                 self._accept_token(now)
-            if call.fatal:
+            if self._session.remote is None:  # at the start, there is no point in going on
                 self.fatal = error
 
     def _accept_token(self, now: datetime) -> None:

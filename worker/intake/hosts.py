@@ -10,7 +10,8 @@ a participant's, and an author counts as a member of the team.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -38,64 +39,69 @@ TAKEN_OFF = (
 )
 
 
-class Hosts:
-    """Decides which lookup comes next: the hosts' names, or the authors of submissions.
+def next_lookup(
+    context: Context,
+    session: Session,
+    runner: CallRunner,
+    tx: Transaction,
+    now: datetime,
+    *,
+    urgent: bool = False,
+    chosen: SubmissionRow | None = None,
+) -> Call[Any] | None:
+    """Return the next call, if one is needed: for the hosts' names, or for those of new authors.
 
     Args:
         context: The worker's surroundings.
         session: The session with EvalAI.
         runner: The runner of the calls, which knows which of them failed recently.
+        tx: The state.
+        now: The time.
+        urgent: Whether to ask only for authors of scored submissions, whose boards come next, and of the one that is scored next.
+            Other authors wait a while, so that several are looked up together.
+        chosen: The submission that is scored next.
     """
-
-    def __init__(self, context: Context, session: Session, runner: CallRunner) -> None:
-        self.context = context
-        self._session = session
-        self.runner = runner
-        self.unlisted: dict[int, datetime] = {}  # submissions that no page showed, and when
-
-    def next_call(
-        self, tx: Transaction, now: datetime, *, urgent: bool = False, chosen: SubmissionRow | None = None
-    ) -> Call[Any] | None:
-        """Return the next call, if one is needed: for the hosts' names, or for those of new authors.
-
-        Args:
-            tx: The state.
-            now: The time.
-            urgent: Whether to ask only for authors of scored submissions, whose boards come next, and of the one that is scored next.
-                Other authors wait a while, so that several are looked up together.
-            chosen: The submission that is scored next.
-        """
-        remote = self._session.remote
-        if remote is None or remote.host_team_pk is None:
+    if session.remote is None or session.remote.host_team_pk is None:
+        return None
+    unknown = [row for row in _undecided(tx) if _may_be_listed(session.unseen.get(row.pk), now)]
+    if urgent:
+        first = {row.pk for row in unknown if row.state is State.SCORED or (chosen and row.pk == chosen.pk)}
+        if not first:
             return None
-        unknown = [row for row in _undecided(tx) if self._may_be_listed(row, now)]
-        if urgent:
-            first = {
-                row.pk for row in unknown if row.state is State.SCORED or (chosen and row.pk == chosen.pk)
-            }
-            if not first:
-                return None
-            unknown.sort(key=lambda row: row.pk not in first)
-        elif all(row.state in UNSCORED and now - BATCH_WINDOW < row.first_seen_at <= now for row in unknown):
-            unknown = []  # so that new authors are looked up together
-        hosts, names = (tx.document(KNOWN_HOSTS), tx.document(AUTHORS)) if unknown else ({}, {})
-        newer = any(
-            row.by_host is None and not is_older(row, hosts) and row.first_seen_at <= now for row in unknown
-        )
-        if self.context.timetable.due(HOSTS) or newer:
-            return ReadHosts(self, remote.host_team_pk) if self.runner.due(ReadHosts.name, now) else None
-        unnamed = [row for row in unknown if row.by_member is None or str(row.created_by) not in names]
-        if not unnamed or not self.runner.due(FindAuthors.name, now):
-            return None
-        wanted = [row for row in unnamed if row.phase_pk == unnamed[0].phase_pk]
-        page, newest = _place(tx, wanted[0].phase_pk)
-        if any(row.pk > newest for row in wanted):
-            page = 1
-        return None if urgent and page > 1 else FindAuthors(self, wanted, names, page=page)
+        unknown.sort(key=lambda row: row.pk not in first)
+    elif all(row.state in UNSCORED and now - BATCH_WINDOW < row.first_seen_at <= now for row in unknown):
+        unknown = []  # so that new authors are looked up together
+    hosts, names = (tx.document(KNOWN_HOSTS), tx.document(AUTHORS)) if unknown else ({}, {})
+    newer = any(
+        row.by_host is None and not is_older(row, hosts) and row.first_seen_at <= now for row in unknown
+    )
+    if context.timetable.due(HOSTS) or newer:
+        team = session.remote.host_team_pk
+        read = ReadHosts(context=context, session=session, runner=runner, team_pk=team)
+        return read if runner.due(ReadHosts.name, now) else None
+    unnamed = [row for row in unknown if row.by_member is None or str(row.created_by) not in names]
+    if not unnamed or not runner.due(FindAuthors.name, now):
+        return None
+    phase_pk = unnamed[0].phase_pk or 0
+    wanted = {row.pk: row for row in unnamed if row.phase_pk == unnamed[0].phase_pk}
+    page, newest = _place(tx, phase_pk)
+    if max(wanted) > newest:
+        page = 1
+    if urgent and page > 1:
+        return None
+    return FindAuthors(
+        context=context,
+        session=session,
+        runner=runner,
+        phase_pk=phase_pk,
+        wanted=wanted,
+        names=names,
+        page=page,
+    )
 
-    def _may_be_listed(self, row: SubmissionRow, now: datetime) -> bool:
-        looked_up = self.unlisted.get(row.pk)
-        return looked_up is None or not looked_up <= now < looked_up + UNLISTED_FOR
+
+def _may_be_listed(looked_up: datetime | None, now: datetime) -> bool:
+    return looked_up is None or not looked_up <= now < looked_up + UNLISTED_FOR
 
 
 def _undecided(tx: Transaction) -> list[SubmissionRow]:
@@ -109,29 +115,28 @@ def _is_as_sent(row: SubmissionRow) -> bool:
     return all(shown.get(name) == value for name, value in first.items())
 
 
-def _place(tx: Transaction, phase_pk: int | None) -> tuple[int, int]:
+def _place(tx: Transaction, phase_pk: int) -> tuple[int, int]:
     """Return which page of a phase's listing is read next, and the newest submission that was looked for on the pages before."""
     page, newest = tx.document(PAGES).get(str(phase_pk), (1, 0))
     return page, newest
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HostsCall(Call[Result]):
     """A call that finds out who the hosts are; nothing waits for it.
 
-    Args:
-        hosts: What is known of the hosts.
+    Attributes:
+        runner: The runner of the calls, which knows how many of these failed in a row.
     """
 
     unhurried: ClassVar[bool] = True
-
-    def __init__(self, hosts: Hosts) -> None:
-        self._hosts = hosts
+    runner: CallRunner
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Raise an alert if failures go on."""
         if isinstance(error, TokenRefused | Throttled):
             return
-        if isinstance(error, OrganizerError) or self._hosts.runner.tries(self.name) + 1 >= ALERT_AFTER_TRIES:
+        if isinstance(error, OrganizerError) or self.runner.tries(self.name) + 1 >= ALERT_AFTER_TRIES:
             trouble = OrganizerError(
                 f"The hosts of the challenge cannot be read from EvalAI: {error.sentence}",
                 hint="The worker tries again. Until then, no new submission counts as the organizers' own.",
@@ -140,23 +145,20 @@ class HostsCall(Call[Result]):
             tx.report(f"evalai.{self.name}", trouble, now=now)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ReadHosts(HostsCall[frozenset[str]]):
     """Read the hosts' names.
 
-    Args:
-        hosts: What is known of the hosts.
+    Attributes:
         team_pk: The host team.
     """
 
     name = "hosts"
-
-    def __init__(self, hosts: Hosts, team_pk: int) -> None:
-        super().__init__(hosts)
-        self._team_pk = team_pk
+    team_pk: int
 
     def perform(self, resource: Client) -> frozenset[str]:
         """Ask for the team."""
-        return resource.host_names(self._team_pk)
+        return resource.host_names(self.team_pk)
 
     def outcome(self, tx: Transaction, result: frozenset[str], now: datetime) -> None:
         """Record who the hosts are, and tell if others joined or left."""
@@ -168,7 +170,7 @@ class ReadHosts(HostsCall[frozenset[str]]):
 
     def recorded(self, result: frozenset[str], now: datetime) -> None:
         """Note when they were read."""
-        self._hosts.context.timetable.done(HOSTS, now)
+        self.context.timetable.done(HOSTS, now)
 
 
 def _tell_of_change(tx: Transaction, *, joined: frozenset[str], left: frozenset[str], now: datetime) -> None:
@@ -190,42 +192,38 @@ def _tell_of_change(tx: Transaction, *, joined: frozenset[str], left: frozenset[
     tx.raise_alert(CHANGED, CHANGED, " ".join(sentences), now=now, happened=True)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FindAuthors(HostsCall["dict[int, Author]"]):
     """Find the authors of submissions by name, and the members of their teams, on a page of a phase's listing, newest first.
 
     What is not there is looked for on the next pages, with a call for each. The next page is recorded, so that a restart repeats none.
 
-    Args:
-        hosts: What is known of the hosts.
-        wanted: Submissions of the authors, all to one phase.
+    Attributes:
+        phase_pk: The phase.
+        wanted: Submissions of the authors, all to this phase, by pk.
         names: The names of authors that are known, by number.
         page: The page.
     """
 
     name = "authors"
-
-    def __init__(
-        self, hosts: Hosts, wanted: Sequence[SubmissionRow], names: Mapping[str, str], *, page: int
-    ) -> None:
-        super().__init__(hosts)
-        self._names = names
-        self._phase_pk = wanted[0].phase_pk or 0
-        self._wanted = {row.pk: row for row in wanted}
-        self._page = page
+    phase_pk: int
+    wanted: Mapping[int, SubmissionRow]
+    names: Mapping[str, str]
+    page: int
 
     def perform(self, resource: Client) -> dict[int, Author]:
         """Read the page; return submission to author, for all that are listed with the author who was first seen.
 
         A name that is new for a number counts only if EvalAI still shows the same number after the page was read.
         """
-        listed = resource.authors(self._phase_pk, page=self._page)
-        names = {pk: self._names.get(str(row.created_by)) for pk, row in self._wanted.items() if pk in listed}
-        sent = [self._wanted[pk].submitted_at for pk, name in names.items() if not name]
+        listed = resource.authors(self.phase_pk, page=self.page)
+        names = {pk: self.names.get(str(row.created_by)) for pk, row in self.wanted.items() if pk in listed}
+        sent = [self.wanted[pk].submitted_at for pk, name in names.items() if not name]
         times = [moment for moment in sent if moment is not None]
         after = resource.submissions(submitted_after=min(times) - OVERLAP) if times else []
         authors = {read.pk: read.created_by for read in after}
         for pk, name in names.items():
-            is_author = listed[pk].user == name if name else authors.get(pk) == self._wanted[pk].created_by
+            is_author = listed[pk].user == name if name else authors.get(pk) == self.wanted[pk].created_by
             if not is_author:
                 del listed[pk]
         return listed
@@ -233,9 +231,9 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
         """Record which submissions are the hosts', and whose authors belong to their teams; what is not listed is read again."""
         self._turn_page(tx, result)
-        _keep_names(tx, {row.created_by: result[pk].user for pk, row in self._wanted.items() if pk in result})
+        _keep_names(tx, {row.created_by: result[pk].user for pk, row in self.wanted.items() if pk in result})
         _decide(tx, _undecided(tx))
-        for pk, row in self._wanted.items():
+        for pk, row in self.wanted.items():
             if pk in result:
                 _compare_team(tx, row, result[pk], now=now)
                 if row.by_member is None and (fresh := tx.get(pk)) is not None and fresh.by_member:
@@ -246,20 +244,20 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
     def recorded(self, result: dict[int, Author], now: datetime) -> None:
         """Note what no page showed."""
         if not result:
-            self._hosts.unlisted |= dict.fromkeys(self._wanted, now)
+            self.session.unseen |= dict.fromkeys(self.wanted, now)
 
     def _turn_page(self, tx: Transaction, result: dict[int, Author]) -> None:
         """Record which page comes next: the second if a new submission is not on the first; none if all were found, or after the last."""
-        page, newest = _place(tx, self._phase_pk)
-        pages, missing = tx.document(PAGES), self._wanted.keys() - result.keys()
-        pages.pop(str(self._phase_pk), None)
+        page, newest = _place(tx, self.phase_pk)
+        pages, missing = tx.document(PAGES), self.wanted.keys() - result.keys()
+        pages.pop(str(self.phase_pk), None)
         if result and missing:
-            page = 2 if max(missing) > newest else max(page, self._page + 1)
-            renamed = [pk for pk, row in self._wanted.items() if pk in result and result[pk].team != row.team]
+            page = 2 if max(missing) > newest else max(page, self.page + 1)
+            renamed = [pk for pk, row in self.wanted.items() if pk in result and result[pk].team != row.team]
             newest = min(
-                [max([newest, *self._wanted]), *(pk - 1 for pk in renamed)]
+                [max([newest, *self.wanted]), *(pk - 1 for pk in renamed)]
             )  # these are looked for again
-            pages[str(self._phase_pk)] = page, newest
+            pages[str(self.phase_pk)] = page, newest
         tx.set_fact(PAGES, json.dumps(pages))
 
 

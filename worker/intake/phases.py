@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from worker.challenge.configuration import Configuration
-from worker.challenge.context import Context
 from worker.challenge.sections import PhaseSection
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Described, Phase
@@ -29,17 +28,10 @@ OPEN = (
 
 
 class ReadPhases(Call[tuple[list[Phase], Described]]):
-    """Read the phases, and the challenge, which can be paused as a whole.
-
-    Args:
-        context: The worker's surroundings.
-    """
+    """Read the phases, and the challenge, which can be paused as a whole."""
 
     name = "phases"
     unhurried: ClassVar[bool] = True
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     def perform(self, resource: Client) -> tuple[list[Phase], Described]:
         """Read both."""
@@ -49,14 +41,14 @@ class ReadPhases(Call[tuple[list[Phase], Described]]):
         """Record deadlines and limits, and tell what the organizers may not know, or may have forgotten."""
         phases, page = result
         paused = page.said.get("is_submission_paused") is True
-        record_terms(tx, self._context.configuration, phases, now=now)
+        record_terms(tx, self.context.configuration, phases, now=now)
         tell_of_pause(tx, now=now)  # while submissions are not received, no other call is regular
         for phase in phases:
-            tell(tx, self._context.configuration, phase, paused=paused, now=now)
+            tell(tx, self.context.configuration, phase, paused=paused, now=now)
 
     def recorded(self, result: tuple[list[Phase], Described], now: datetime) -> None:
         """Note when it was done."""
-        self._context.timetable.done(PHASES, now)
+        self.context.timetable.done(PHASES, now)
 
 
 def record_terms(

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError
-from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Client, Message, Throttled, TokenRefused
 from worker.intake import facts
 from worker.intake.calls import Call
-from worker.intake.session import Session
 from worker.state import OutboxRow, Transaction
 
 POLL = Job("poll", lambda configuration: configuration.evalai.poll_every)
 GIVE_UP_TRIES = 5  # failed tries to delete a message
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ReceiveMessage(Call["Message | None"]):
     """Receive a message of the queue.
 
-    Args:
-        context: The worker's surroundings.
-        session: The session with EvalAI.
+    Attributes:
+        foreign: Whether it was one for another challenge.
     """
 
     name = "poll"
-
-    def __init__(self, context: Context, session: Session) -> None:
-        self._context = context
-        self._session = session
-        self._foreign = False
+    foreign: bool = False
 
     def perform(self, resource: Client) -> Message | None:
         """Receive at most one message; unless it is deleted, it comes back after half a minute."""
@@ -42,51 +37,47 @@ class ReceiveMessage(Call["Message | None"]):
         tx.set_fact("polled_at", now.isoformat())
         if result is None:
             return
-        if result.challenge_pk not in (None, self._context.configuration.evalai.challenge):
+        if result.challenge_pk not in (None, self.context.configuration.evalai.challenge):
             text = (
                 f"The queue contains a message for challenge {result.challenge_pk}, which this worker does not serve. The worker"
                 " leaves it there. Check evalai.queue and evalai.challenge."
             )
             tx.raise_alert("queue.foreign", "queue.foreign", text, now=now, happened=True)
-            self._foreign = True
+            self.foreign = True
             return
-        self._context.checkpoint("before message taken")
+        self.context.checkpoint("before message taken")
         facts.take_message(tx, result, now=now)
 
     def recorded(self, result: Message | None, now: datetime) -> None:
         """Note what the queue returned; a message for another challenge counts as an empty queue."""
-        self._context.timetable.done(POLL, now)
-        self._session.empty_polls = self._session.empty_polls + 1 if result is None else int(self._foreign)
+        self.context.timetable.done(POLL, now)
+        self.session.empty_polls = self.session.empty_polls + 1 if result is None else int(self.foreign)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeleteMessage(Call[None]):
     """Delete a message by its newest receipt.
 
-    Args:
-        context: The worker's surroundings.
+    Attributes:
         pending: The row of the outbox.
     """
 
     name = "delete"
     records_wait: ClassVar[bool] = True
-
-    def __init__(self, context: Context, pending: OutboxRow) -> None:
-        self._context = context
-        self._pending = pending
-        self.pk = pending.submission
+    pending: OutboxRow
 
     def perform(self, resource: Client) -> None:
         """Delete the message; doing so twice does no harm."""
-        resource.delete_message(self._pending.receipt or "")
+        resource.delete_message(self.pending.receipt or "")
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Close the row of the outbox."""
-        tx.note_pending(self._pending.id, done_at=now)
+        tx.note_pending(self.pending.id, done_at=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Schedule the next try; an unknown receipt is given up, because its message comes back under a newer one."""
-        pending = self._pending
+        pending = self.pending
         if pending.tries >= GIVE_UP_TRIES and not isinstance(error, Throttled | TokenRefused):
             tx.note_pending(pending.id, done_at=now)
         else:
-            tx.postpone(pending.id, not_before=self._context.retry_at(now, pending.tries))
+            tx.postpone(pending.id, not_before=self.context.retry_at(now, pending.tries))

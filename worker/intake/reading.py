@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError
+from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Client, NotFound, NotPermitted, Submission
@@ -20,7 +21,7 @@ from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
 from worker.intake.session import OVERLAP, RemoteChallenge, Session, phase_faults, read_remote
-from worker.state import ACTIVE, OutboxKind, SubmissionRow, Transaction
+from worker.state import ACTIVE, OutboxKind, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, because anybody may edit them
@@ -60,28 +61,23 @@ class OurChallenge:
         return news
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Connect(Call[RemoteChallenge]):
     """Read the challenge at the start, and again after a reload.
 
     If it does not fit the configuration, a worker that starts ends; one that runs goes on, with an alert.
 
-    Args:
-        context: The worker's surroundings.
-        session: The session with EvalAI.
+    Attributes:
+        configuration: The configuration with which it is compared; a reload may follow meanwhile.
     """
 
     name = "connect"
-
-    def __init__(self, context: Context, session: Session) -> None:
-        self._context = context
-        self._session = session
-        self._configuration = context.configuration
-        self.fatal = session.remote is None
+    configuration: Configuration
 
     def perform(self, resource: Client) -> RemoteChallenge:
         """Read challenge, phases and splits: several requests."""
         with resource.keeping():
-            return read_remote(resource, self._configuration)
+            return read_remote(resource, self.configuration)
 
     def outcome(self, tx: Transaction, result: RemoteChallenge, now: datetime) -> None:
         """Check the phases.
@@ -89,46 +85,34 @@ class Connect(Call[RemoteChallenge]):
         Raises:
             OrganizerError: At the start, if the configuration names a phase that EvalAI does not have.
         """
-        record_terms(tx, self._context.configuration, result.listed, now=now)
-        fault = next(phase_faults(self._context.configuration, result.phases), None)
+        record_terms(tx, self.context.configuration, result.listed, now=now)
+        fault = next(phase_faults(self.context.configuration, result.phases), None)
         if fault is None:
             tx.resolve_alert(PHASES_LACKING)
-        elif self.fatal:
+        elif self.session.remote is None:
             raise fault
         else:
             tx.report(PHASES_LACKING, fault, now=now)
 
     def recorded(self, result: RemoteChallenge, now: datetime) -> None:
         """Keep the phases in the session, and look at all submissions, because one that is on hold for its phase may continue now."""
-        self._session.remote = result
-        self._session.outdated = self._configuration is not self._context.configuration  # reloaded meanwhile
-        self._context.timetable.ask(RECONCILE)
-        self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
+        self.session.remote = result
+        self.session.outdated = self.configuration is not self.context.configuration  # reloaded meanwhile
+        self.context.timetable.ask(RECONCILE)
+        self.context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ReadSubmission(Call[Submission]):
     """Read one submission.
 
-    Args:
-        context: The worker's surroundings.
-        session: The session with EvalAI.
-        row: The submission.
-        answer: Whether its answer waits for the reading.
-        ahead: See :class:`worker.intake.calls.Call`.
+    Attributes:
+        pk: The submission.
     """
 
     name = "read"
-    pk: int
     records_wait: ClassVar[bool] = True
-
-    def __init__(
-        self, context: Context, session: Session, row: SubmissionRow, *, answer: bool, ahead: int
-    ) -> None:
-        self._context = context
-        self._session = session
-        self.pk = row.pk
-        self.answer = answer
-        self.ahead = ahead
+    pk: int
 
     def perform(self, resource: Client) -> Submission:
         """Ask for it by its number."""
@@ -136,7 +120,7 @@ class ReadSubmission(Call[Submission]):
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Process the facts."""
-        OurChallenge.of(self._context, self._session).take(tx, result, asked_at=self.began_at, now=now)
+        OurChallenge.of(self.context, self.session).take(tx, result, asked_at=self.began_at, now=now)
         tx.resolve_alert(f"read:{result.pk}")
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -148,49 +132,31 @@ class ReadSubmission(Call[Submission]):
             tx.note(self.pk, read_at=self.began_at, tries=0)
             facts.follow_absence(tx, row, elsewhere=elsewhere, now=now)
             return
-        defer(self._context, tx, self.pk, error, now)
+        defer(self.context, tx, self.pk, error, now)
         for pending in tx.pending(OutboxKind.POST, self.pk):
-            tx.postpone(pending.id, not_before=self._context.retry_at(now, pending.tries))
+            tx.postpone(pending.id, not_before=self.context.retry_at(now, pending.tries))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ListSubmissions(Call[list[Submission]]):
     """Read several submissions, and everything else that the same listing shows.
 
-    Args:
-        context: The worker's surroundings.
-        session: The session with EvalAI.
+    Attributes:
         expected: The submissions for which it is made, by pk.
         since: List only those submitted later, and shortly before.
-        answer: Whether an answer waits for the listing.
-        ahead: See :class:`worker.intake.calls.Call`.
     """
 
     name = "listing"
-
-    def __init__(
-        self,
-        context: Context,
-        session: Session,
-        *,
-        expected: Collection[int] = (),
-        since: datetime | None = None,
-        answer: bool = False,
-        ahead: int = 0,
-    ) -> None:
-        self._context = context
-        self._session = session
-        self._expected = expected
-        self._since = since
-        self.answer = answer
-        self.ahead = ahead
+    expected: Collection[int] = ()
+    since: datetime | None = None
 
     def perform(self, resource: Client) -> list[Submission]:
         """Request the listing."""
-        return resource.submissions(submitted_after=None if self._since is None else self._since - OVERLAP)
+        return resource.submissions(submitted_after=None if self.since is None else self.since - OVERLAP)
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
         """Process what has changed; an expected submission that is missing is read by its own address next time."""
-        place = OurChallenge.of(self._context, self._session)
+        place = OurChallenge.of(self.context, self.session)
         news = []
         for start in range(0, len(result), facts.PORTION):
             news += place.news(tx, result[start : start + facts.PORTION], asked_at=self.began_at)
@@ -198,13 +164,13 @@ class ListSubmissions(Call[list[Submission]]):
             facts.link_rerun(tx, read)
         for read in news:
             place.take(tx, read, asked_at=self.began_at, now=now)
-        missing = set(self._expected) - {read.pk for read in result}
+        missing = set(self.expected) - {read.pk for read in result}
         for row in tx.get_many(missing).values():
             tx.note(row.pk, tries=row.tries + 1)
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
         """Note that it was done: every listing shows the latest submissions."""
-        self._context.timetable.done(RECENT, now)
+        self.context.timetable.done(RECENT, now)
 
 
 class Reconcile(ListSubmissions):
@@ -216,12 +182,12 @@ class Reconcile(ListSubmissions):
         """Process what has changed, and report what only the whole listing shows."""
         super().outcome(tx, result, now)
         tx.set_fact("reconciled_at", now.isoformat())
-        self._session.unlisted = facts.unlisted(tx, {read.pk for read in result}, since=self.began_at)
+        self.session.unlisted = facts.unlisted(tx, {read.pk for read in result}, since=self.began_at)
         facts.tell_of_earlier(tx, now=now)
         uploads.tell_of_old(tx, now=now)
-        waiting.tell(tx, self._context.configuration, now=now)
+        waiting.tell(tx, self.context.configuration, now=now)
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
         """Note when it was done."""
         super().recorded(result, now)
-        self._context.timetable.done(RECONCILE, now)
+        self.context.timetable.done(RECONCILE, now)

@@ -6,6 +6,7 @@ allows, and a team's next file waits until the answer to the one before has left
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -61,32 +62,28 @@ def runs_already(row: SubmissionRow) -> bool:
     return row.remote_status == "running" and row.running_at is not None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SetRunning(Call[Submission]):
     """Make EvalAI show a submission as running; its child starts with the next step.
 
-    Args:
-        context: The worker's surroundings.
-        row: The submission, with fresh facts.
+    Attributes:
+        pk: The submission, whose facts are fresh.
     """
 
     name = "running"
-    pk: int
     records_wait: ClassVar[bool] = True
-
-    def __init__(self, context: Context, row: SubmissionRow) -> None:
-        self._context = context
-        self.pk = row.pk
+    pk: int
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Check that it is still the next one."""
-        chosen = next_to_run(self._context, tx, now)
+        chosen = next_to_run(self.context, tx, now)
         if chosen is None or chosen.pk != self.pk:
             raise NotDue
         super().intent(tx, now)
 
     def perform(self, resource: Client) -> Submission:
         """Set its status; EvalAI measures the execution time from now on."""
-        self._context.store.check_lead()  # another leader may have answered it
+        self.context.store.check_lead()  # another leader may have answered it
         return resource.set_running(self.pk)
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
@@ -98,4 +95,4 @@ class SetRunning(Call[Submission]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Delay the submission."""
-        defer(self._context, tx, self.pk, error, now)
+        defer(self.context, tx, self.pk, error, now)

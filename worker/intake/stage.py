@@ -22,7 +22,7 @@ from worker.evalai import Budget, Client
 from worker.fairness.published import UNCOMPARED, is_held
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
-from worker.intake.hosts import Hosts
+from worker.intake.hosts import next_lookup
 from worker.intake.phases import PHASES, ReadPhases
 from worker.intake.queue import POLL, DeleteMessage, ReceiveMessage
 from worker.intake.reading import (
@@ -96,7 +96,6 @@ class Intake:
         self._timetable = context.timetable
         self.session = Session()
         self.calls = CallRunner(context, self.session, client, budget, fresh_client=fresh_client)
-        self._hosts = Hosts(context, self.session, self.calls)
 
     @property
     def drained(self) -> bool:
@@ -126,10 +125,6 @@ class Intake:
         self.session.outdated = True
         self.calls.reload()
 
-    def collect(self, now: datetime) -> bool:
-        """Process the result of a finished call."""
-        return self.calls.collect(now)
-
     def step(self, now: datetime) -> bool:
         """Make the next call, if one is due and the budget allows it."""
         if self.calls.busy or self.calls.fatal is not None:
@@ -148,11 +143,11 @@ class Intake:
         """Return the most urgent call, None if nothing is due; a submission was chosen to be scored next, or none."""
         session = self.session
         if session.remote is None:
-            return Connect(self._context, session) if self.calls.due(Connect.name, now) else None
+            return self._connect(now)
         if not self._budget.allows(now):
             return self._answer(tx, now)  # the rest of the budget is reserved for answers
-        if session.outdated and self.calls.due(Connect.name, now):
-            return Connect(self._context, session)
+        if session.outdated and (connect := self._connect(now)):
+            return connect
         # Changes from the time when no worker ran decide what follows. But an answer that is late leaves first, after its facts were read
         # again: so there is progress even if the worker is killed again and again before the listing is complete.
         if self._timetable.done_at(RECONCILE) is None:
@@ -162,11 +157,11 @@ class Intake:
             if call := (self._answer(tx, now) if late else None) or self._reconcile(tx, now):
                 return call
         return (
-            self._hosts.next_call(tx, now, urgent=True, chosen=chosen)
+            next_lookup(self._context, session, self.calls, tx, now, urgent=True, chosen=chosen)
             or self._answer(tx, now)
             or self._running(tx, chosen, now)
             or self._news(tx, now)
-            or self._hosts.next_call(tx, now)
+            or next_lookup(self._context, session, self.calls, tx, now)
             or self._reconcile(tx, now)
             or self._recent(tx, now)
             or self._phases(now)
@@ -177,6 +172,11 @@ class Intake:
 
     # the calls, most urgent first
 
+    def _connect(self, now: datetime) -> Call[Any] | None:
+        configuration = self._context.configuration
+        connect = Connect(context=self._context, session=self.session, configuration=configuration)
+        return connect if self.calls.due(Connect.name, now) else None
+
     def _answer(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         due, stale = self._pending_answers(tx, now)
         if (due or stale) and is_held(tx):
@@ -184,7 +184,9 @@ class Intake:
         if due:
             pending, row = due[0]
             phase = self._context.configuration.phases[row.phase or ""]
-            return PostAnswer(self._context, self.session, pending, row, phase)
+            return PostAnswer(
+                context=self._context, session=self.session, pending=pending, row=row, phase=phase
+            )
         return self._reading(tx, stale, now, answer=True) if stale else None
 
     def _pending_answers(
@@ -214,7 +216,7 @@ class Intake:
             return None
         if not self._fresh(chosen, FRESH_TO_RUN, now):
             return self._reading(tx, [chosen], now, ahead=1)
-        return SetRunning(self._context, chosen)
+        return SetRunning(context=self._context, session=self.session, pk=chosen.pk)
 
     def _fresh(self, row: SubmissionRow, limit: timedelta, now: datetime) -> bool:
         """Return whether EvalAI's facts about it are recent; a moment in the future means that the clock was set back."""
@@ -248,14 +250,16 @@ class Intake:
         urgent = answer or ahead > 0
         alone = len(to_read) < MANY and to_read[0].state is not State.RECEIVED
         if missed or alone or (urgent and not listable):
-            row = (missed or submissions)[0]
-            return ReadSubmission(self._context, self.session, row, answer=answer, ahead=ahead)
+            pk = (missed or submissions)[0].pk
+            return ReadSubmission(
+                context=self._context, session=self.session, pk=pk, answer=answer, ahead=ahead
+            )
         if not listable:
             return None
         times = [row.submitted_at for row in to_read if row.submitted_at is not None]
         return ListSubmissions(
-            self._context,
-            self.session,
+            context=self._context,
+            session=self.session,
             expected=[row.pk for row in submissions],
             since=min(times, default=tx.last_submitted_at()),
             answer=answer,
@@ -273,26 +277,27 @@ class Intake:
     def _reconcile(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         if not self._timetable.due(RECONCILE) or not self.calls.due("reconcile", now):
             return None
-        return None if tx.is_paused("drain") else Reconcile(self._context, self.session)
+        return None if tx.is_paused("drain") else Reconcile(context=self._context, session=self.session)
 
     def _recent(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         """List the latest submissions: an upload may have no message, or none yet."""
         if not self._timetable.due(RECENT) or not self.calls.due("listing", now) or tx.is_paused("drain"):
             return None
-        return ListSubmissions(self._context, self.session, since=tx.last_submitted_at())
+        return ListSubmissions(context=self._context, session=self.session, since=tx.last_submitted_at())
 
     def _phases(self, now: datetime) -> Call[Any] | None:
         due = self._timetable.due(PHASES) and self.calls.due(ReadPhases.name, now)
-        return ReadPhases(self._context) if due else None
+        return ReadPhases(context=self._context, session=self.session) if due else None
 
     def _deletion(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         due = [pending for pending in tx.pending(OutboxKind.DELETE) if not self._waits(pending, now)]
-        return DeleteMessage(self._context, due[0]) if due and self._may_call_queue(tx, now) else None
+        if not due or not self._may_call_queue(tx, now):
+            return None
+        return DeleteMessage(context=self._context, session=self.session, pending=due[0])
 
     def _poll(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        if tx.is_paused("drain") or not self.calls.due("poll", now):
-            return None
-        return ReceiveMessage(self._context, self.session) if self._poll_is_due(tx, now) else None
+        due = not tx.is_paused("drain") and self.calls.due("poll", now) and self._poll_is_due(tx, now)
+        return ReceiveMessage(context=self._context, session=self.session) if due else None
 
     def _unlisted(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         """Read a submission that the whole listing lacks: anybody can move and delete hundreds, and no other submission waits for that."""
@@ -300,10 +305,8 @@ class Intake:
         if not self.session.unlisted or not self._budget.allows(now, keep=queues):
             return None
         # If the call cannot begin or fails, the next comparison finds it again.
-        row = tx.get(self.session.unlisted.pop(0))
-        if row is None:
-            return None
-        return ReadSubmission(self._context, self.session, row, answer=False, ahead=0)
+        pk = self.session.unlisted.pop(0)
+        return ReadSubmission(context=self._context, session=self.session, pk=pk)
 
     def _poll_is_due(self, tx: Transaction, now: datetime) -> bool:
         """Return whether to poll the queue, if calls are left: at intervals, and after a message until the queue is empty."""

@@ -114,13 +114,10 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
         for row in tx.submissions([State.UPLOADING])
         if row.submitted_at is not None and now - row.submitted_at > OLD
     ]
-    if not old:
-        tx.resolve_alert(ALERT)
-        return
     named = name_some([str(row.pk) for row in old], NAMED)
     text = (
         f"{count_of(len(old), 'large upload is', 'large uploads are')} not finished after a day: {named}. EvalAI still has a placeholder"
         " instead of the file. Ask each team to submit again, and cancel the old submission at EvalAI as a host. Other submissions are not"
         " delayed."
     )
-    tx.raise_alert(ALERT, "upload.unfinished", text, now=now)
+    tx.set_alert(ALERT, "upload.unfinished", text if old else None, now=now)

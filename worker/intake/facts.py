@@ -182,9 +182,6 @@ def tell_of_earlier(tx: Transaction, *, now: datetime) -> None:
         and row.remote_status in ANSWERED_REMOTELY
         and row.superseded_by is None
     ]
-    if not lost:
-        tx.resolve_alert("restored")
-        return
     named = name_some([str(pk) for pk in sorted(lost)], 20)
     since = (
         "before this worker first compared the challenge with its state"
@@ -196,7 +193,7 @@ def tell_of_earlier(tx: Transaction, *, now: datetime) -> None:
         " answered, so the board does not show it. `neuco-worker challenge retry NUMBER` scores a submission and answers it again; the same"
         " secret gives the same result."
     )
-    tx.raise_alert("restored", "restore.answered_since", text, now=now)
+    tx.set_alert("restored", "restore.answered_since", text if lost else None, now=now)
 
 
 def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phases: Mapping[int, str]) -> bool:

@@ -74,13 +74,13 @@ def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> Non
         f"{count_of(len(old), 'submission has', 'submissions have')} waited for more than three days:"
         f" {summary(reasons(tx, configuration, old, now))}. EvalAI cancels what has waited for 14 days."
     )
-    _raise_for(tx, old, WAITING, text, now=now)
+    tx.set_alert(WAITING, WAITING, text if old else None, now=now)
     failed = [row for row in tx.submissions(UNSCORED) if changes.timed_out(row, now)]
     text = (
         f"EvalAI shows {count_of(len(failed), 'submission')} as failed that had waited for hours, perhaps because of its queue's time"
         f" limit: {_named(failed)}. The worker scores them all the same, and its answers replace that."
     )
-    _raise_for(tx, failed, changes.TIMED_OUT, text, now=now)
+    tx.set_alert(changes.TIMED_OUT, changes.TIMED_OUT, text if failed else None, now=now)
     given_up = [
         row
         for row in tx.submissions([State.CANCELLED])
@@ -91,19 +91,10 @@ def tell(tx: Transaction, configuration: Configuration, *, now: datetime) -> Non
         f" {_named(given_up)}. EvalAI's maintenance does this, and so may a team. To have one scored and"
         " answered after all, run `neuco-worker challenge retry NUMBER`; if its team withdrew it, `neuco-worker challenge follow NUMBER`."
     )
-    _raise_for(tx, given_up, changes.GIVEN_UP, text, now=now)
+    tx.set_alert(changes.GIVEN_UP, changes.GIVEN_UP, text if given_up else None, now=now)
     if all(row.tries < HOPELESS_TRIES for row in tx.submissions([State.FETCHED, State.SCORING])):
         tx.resolve_alert(HOPELESS)
 
 
 def _named(rows: Sequence[SubmissionRow]) -> str:
     return name_some([str(row.pk) for row in rows], NAMED)
-
-
-def _raise_for(
-    tx: Transaction, rows: Sequence[SubmissionRow], code: str, text: str, *, now: datetime
-) -> None:
-    if rows:
-        tx.raise_alert(code, code, text, now=now)
-    else:
-        tx.resolve_alert(code)

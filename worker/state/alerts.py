@@ -113,6 +113,13 @@ class Alerts(Tables):
         if raised.rowcount == 0:
             self._connection.execute(alerts.insert().values(key=key, raised_at=now, **values))
 
+    def set_alert(self, key: str, code: str, text: str | None, *, now: datetime) -> None:
+        """Raise an alert as long as there is something to say, and resolve it otherwise."""
+        if text is None:
+            self.resolve_alert(key)
+        else:
+            self.raise_alert(key, code, text, now=now)
+
     def report(self, key: str, error: NeucoError, *, now: datetime) -> None:
         """Raise an alert about an error that is not a participant's."""
         self.raise_alert(key, alert_code(error.code), error.message, now=now)

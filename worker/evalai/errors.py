@@ -101,18 +101,6 @@ class Rejected(OrganizerError):
     usual_code = "evalai.rejected"
 
 
-def parse(body: bytes) -> Any:
-    """Parse text that may not be JSON.
-
-    Raises:
-        ValueError: If it is not JSON, or is nested too deeply.
-    """
-    try:
-        return json.loads(body)
-    except RecursionError as problem:
-        raise ValueError("nested too deeply") from problem
-
-
 def server_text(document: Any) -> str:
     """Return the text of an answer, shortened and on one line; it is meant only for the organizer."""
     if isinstance(document, dict):
@@ -155,8 +143,8 @@ def failure(
             code="evalai.redirected",
         )
     try:
-        document, readable = parse(body), True
-    except ValueError:
+        document, readable = json.loads(body), True
+    except (ValueError, RecursionError):  # no JSON, or nested too deeply
         document, readable = None, False
     if status >= 500 or status == 408 or not readable:
         return Unreachable(

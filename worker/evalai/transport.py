@@ -7,6 +7,7 @@ neither a message nor a traceback with its variables contains the token.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,7 @@ from requests.auth import AuthBase
 
 from scoring.documents import is_loopback
 from scoring.errors import Cancelled, NeucoError, OrganizerError
-from worker.evalai.errors import Unreachable, failure, parse
+from worker.evalai.errors import Unreachable, failure
 from worker.runtime.http import HttpSession
 
 CONNECT_TIMEOUT_S = 10.0
@@ -86,7 +87,7 @@ class Transport:
         # Raised here, outside any handler, because the library's exceptions contain the request, which contains the token.
         if error is not None:
             raise error
-        return parse(answer)
+        return json.loads(answer)
 
     def _send(
         self, method: str, path: str, what: str, body: Mapping[str, Any] | None

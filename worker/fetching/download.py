@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import SplitResult, urlsplit
@@ -21,14 +20,6 @@ CHUNK = 1 << 18  # bytes
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, kw_only=True)
-class DownloadResult:
-    """What was downloaded: SHA-256 of the bytes as they arrived, in hexadecimal, and their number."""
-
-    sha256: str
-    size: int
-
-
 def download(
     url: str,
     destination: Path,
@@ -36,8 +27,8 @@ def download(
     max_bytes: int,
     allowed_hosts: Collection[str],
     timeout_s: float,
-) -> DownloadResult:
-    """Download a file to ``destination``, which is whole when this returns.
+) -> str:
+    """Download a file to ``destination``, which is whole when this returns its SHA-256 in hexadecimal.
 
     The bytes are kept as they arrive: no content encoding is undone, so that the stored bytes are those that count against the limit.
     Redirects are not followed. No credentials are sent, not even those of a ``.netrc``.
@@ -62,7 +53,7 @@ def download(
     check_address(url, allowed_hosts)
     try:
         with destination.open("wb") as file:
-            result, error = _transfer(url, file, max_bytes, timeout_s=timeout_s)
+            sha256, error = _transfer(url, file, max_bytes, timeout_s=timeout_s)
     except OSError as problem:
         destination.unlink(missing_ok=True)
         raise InfrastructureError(
@@ -74,7 +65,7 @@ def download(
     if error is not None:
         destination.unlink()
         raise error
-    return result
+    return sha256
 
 
 def check_address(url: str, allowed_hosts: Collection[str]) -> None:
@@ -126,10 +117,8 @@ def _origin(address: SplitResult) -> str:
     )
 
 
-def _transfer(
-    url: str, file: BinaryIO, max_bytes: int, *, timeout_s: float
-) -> tuple[DownloadResult, NeucoError | None]:
-    """Download into an open file; return what arrived and what went wrong."""
+def _transfer(url: str, file: BinaryIO, max_bytes: int, *, timeout_s: float) -> tuple[str, NeucoError | None]:
+    """Download into an open file; return the hash of what arrived, and what went wrong."""
     hashed, size = hashlib.sha256(), 0
     error: NeucoError | None
     try:
@@ -158,7 +147,7 @@ def _transfer(
                 error = _broken(f"A submission's file ended after {size} of {length} bytes.")
     except (requests.RequestException, urllib3.exceptions.HTTPError) as problem:
         error = _broken(f"The download of a submission's file broke off ({type(problem).__name__}).")
-    return DownloadResult(sha256=hashed.hexdigest(), size=size), error
+    return hashed.hexdigest(), error
 
 
 def _refusal(response: requests.Response) -> NeucoError | None:

@@ -22,7 +22,6 @@ class FetchResult(TypedDict):
     """What was downloaded."""
 
     sha256: str
-    size: int
 
 
 def main(order: FetchOrder, _: Callable[..., None]) -> FetchResult:
@@ -37,20 +36,20 @@ def main(order: FetchOrder, _: Callable[..., None]) -> FetchResult:
     from worker.runtime.storage import FileStore
 
     destination = Path("file").absolute()
-    result = download(
+    sha256 = download(
         order["url"],
         destination,
         max_bytes=order["max_bytes"],
         allowed_hosts=frozenset(order["allowed_hosts"]),
         timeout_s=order["timeout_s"],
     )
-    if result.sha256 != order["placeholder"]:
+    if sha256 != order["placeholder"]:
         try:
-            FileStore(Path(order["state_dir"])).keep(destination, result.sha256)
+            FileStore(Path(order["state_dir"])).keep(destination, sha256)
         except OSError as problem:
             raise InfrastructureError(
                 f"A downloaded file could not be stored ({problem.strerror}).",
                 hint="Check the free space and the permissions of the state directory. The worker tries again.",
                 code="disk.write",
             ) from problem
-    return {"sha256": result.sha256, "size": result.size}
+    return {"sha256": sha256}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from tests.waiting import LIMIT_S
-from worker.fetching.download import DownloadResult, check_address, download
+from worker.fetching.download import check_address, download
 from worker.sandbox import Listener
 
 BODY = bytes(range(256)) * 40
@@ -57,31 +57,28 @@ def store() -> Iterator[Store]:
 
 
 @pytest.fixture
-def fetch(store: Store, tmp_path: Path) -> Callable[..., DownloadResult]:
+def fetch(store: Store, tmp_path: Path) -> Callable[..., str]:
     """Return a function that downloads the store's file into an otherwise empty folder."""
 
-    def run(url: str = store.url, **changes: Any) -> DownloadResult:
+    def run(url: str = store.url, **changes: Any) -> str:
         chosen: dict[str, Any] = {"max_bytes": 1 << 20, "allowed_hosts": [store.host], "timeout_s": LIMIT_S}
         return download(url, tmp_path / "file", **(chosen | changes))
 
     return run
 
 
-def test_a_file_arrives_whole(store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path) -> None:
-    """Size and SHA-256 are those of the bytes; nothing else is in the folder."""
-    result = fetch()
+def test_a_file_arrives_whole(store: Store, fetch: Callable[..., str], tmp_path: Path) -> None:
+    """SHA-256 is that of the bytes; nothing else is in the folder."""
+    assert fetch() == hashlib.sha256(BODY).hexdigest()
     assert (tmp_path / "file").read_bytes() == BODY
-    assert result == DownloadResult(sha256=hashlib.sha256(BODY).hexdigest(), size=len(BODY))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_content_encoding_is_not_undone(
-    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
-) -> None:
+def test_content_encoding_is_not_undone(store: Store, fetch: Callable[..., str], tmp_path: Path) -> None:
     """A compressed answer cannot expand beyond the limit, because the bytes are kept as they arrive."""
     bomb = gzip.compress(b"\0" * 2_000_000)
     store.answer(bomb, Content_Encoding="gzip")
-    assert fetch(max_bytes=10_000).size == len(bomb)
+    assert fetch(max_bytes=10_000) == hashlib.sha256(bomb).hexdigest()
     assert (tmp_path / "file").read_bytes() == bomb
     assert store.seen[0]["Accept-Encoding"] == "identity"
 
@@ -93,7 +90,7 @@ def endless() -> Iterator[bytes]:
 
 
 def test_a_file_over_the_limit_is_the_participants_fault(
-    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
+    store: Store, fetch: Callable[..., str], tmp_path: Path
 ) -> None:
     """Announced or not, a larger file is refused with a message for the participant, and leaves nothing behind."""
     for body in (BODY, endless()):
@@ -120,7 +117,7 @@ def test_a_file_over_the_limit_is_the_participants_fault(
 )
 def test_every_failure_has_a_type(
     store: Store,
-    fetch: Callable[..., DownloadResult],
+    fetch: Callable[..., str],
     tmp_path: Path,
     status: int,
     kind: type[NeucoError],
@@ -143,7 +140,7 @@ def test_a_folder_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
 
 
 def test_no_credentials_are_sent(
-    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, fetch: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No Authorization header is sent, not even the one that a .netrc would add."""
     netrc = tmp_path / "netrc"

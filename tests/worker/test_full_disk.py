@@ -23,7 +23,7 @@ from tests.worker.harness.harness import (
     embeddings,
 )
 from worker.daemon import Worker
-from worker.daemon.health import Health
+from worker.daemon.health import health
 from worker.daemon.signals import Watchdog
 from worker.daemon.start import utc_now
 from worker.organizer.archiving import read_backup, write_backup
@@ -177,7 +177,7 @@ def test_a_full_disk_is_reported_without_the_database(cramped: Harness, hook: Ho
     cramped.configure({"alerts": {"webhook": "file:hook"}})
 
     def healthy(worker: Worker) -> tuple[bool, str | None]:
-        report: dict[str, Any] = Health(worker, Watchdog(utc_now()), utc_now).report()
+        report: dict[str, Any] = health(worker, Watchdog(utc_now()), utc_now)
         return report["healthy"], (report["problem"] or {}).get("code")
 
     with cramped.worker() as worker:

@@ -22,33 +22,23 @@ CLOSES_WITHIN_S = 1  # unless its thread hangs, which must not keep the process 
 READ_WITHIN_S = 2.0
 
 
-class Health:
-    """The health of a worker that steps in another thread.
+def health(worker: Worker, watchdog: Watchdog, clock: Callable[[], datetime]) -> dict[str, object]:
+    """Return ``healthy``, the time since the last step, and what keeps the worker from its work.
 
     Args:
-        worker: The worker.
+        worker: The worker, which steps in another thread.
         watchdog: Notes each completed step.
         clock: Returns the time.
     """
-
-    def __init__(self, worker: Worker, watchdog: Watchdog, clock: Callable[[], datetime]) -> None:
-        self._worker = worker
-        self._watchdog = watchdog
-        self._clock = clock
-
-    def report(self) -> dict[str, object]:
-        """Return ``healthy``, the time since the last step, and what keeps the worker from its work."""
-        error = (
-            self._worker.problem
-            or storage.fault(self._worker.context.configuration.state_dir)
-            or self._worker.intake.calls.refused
-        )
-        silent = self._clock() - self._watchdog.fed_at
-        return {
-            "healthy": silent <= SILENT_FOR and error is None,
-            "last_step_s": round(silent.total_seconds(), 1),
-            "problem": None if error is None else {"code": error.code, "text": error.message},
-        }
+    error = (
+        worker.problem or storage.fault(worker.context.configuration.state_dir) or worker.intake.calls.refused
+    )
+    silent = clock() - watchdog.fed_at
+    return {
+        "healthy": silent <= SILENT_FOR and error is None,
+        "last_step_s": round(silent.total_seconds(), 1),
+        "problem": None if error is None else {"code": error.code, "text": error.message},
+    }
 
 
 class _HealthHandler(BaseHTTPRequestHandler):
@@ -61,7 +51,7 @@ class _HealthHandler(BaseHTTPRequestHandler):
         if self.path != "/healthz":
             self.send_error(HTTPStatus.NOT_FOUND)
             return
-        report = self.server.health.report()
+        report = self.server.report()
         self.send_response(HTTPStatus.OK if report["healthy"] else HTTPStatus.SERVICE_UNAVAILABLE)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
@@ -76,14 +66,14 @@ class HealthServer(HTTPServer):
 
     Args:
         address: host:port on loopback.
-        health: What ``/healthz`` shows.
+        report: Returns what ``/healthz`` shows, see :func:`health`.
 
     Raises:
         InfrastructureError: If the port is taken.
     """
 
-    def __init__(self, address: str, health: Health) -> None:
-        self.health = health
+    def __init__(self, address: str, report: Callable[[], dict[str, object]]) -> None:
+        self.report = report
         parts = urlsplit(f"//{address}")
         host = parts.hostname or "127.0.0.1"
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ import structlog
 from scoring.errors import InfrastructureError, NeucoError
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
-from worker.daemon.health import Health, HealthServer
+from worker.daemon.health import HealthServer, health
 from worker.daemon.signals import Signals, Stopped, Watchdog, notify
 from worker.daemon.start import leading, reload, utc_now
 from worker.daemon.worker import Waiting, Worker, intervals
@@ -64,7 +65,7 @@ def served(worker: Worker, watchdog: Watchdog) -> AbstractContextManager[object]
     address = worker.context.configuration.healthz
     if address is None:
         return nullcontext()
-    return closing(HealthServer(address, Health(worker, watchdog, utc_now)))
+    return closing(HealthServer(address, partial(health, worker, watchdog, utc_now)))
 
 
 def repeat(
@@ -92,7 +93,7 @@ def repeat(
         if completed:
             watchdog.feed(utc_now())
         if not moved:
-            signals.wake.wait(timeout=wait_s(worker))
+            signals.wake.wait(timeout=BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S)
 
 
 def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
@@ -120,11 +121,6 @@ def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
             traceback=traceback.format_exc(),
         )
         return False, False
-
-
-def wait_s(worker: Worker) -> float:
-    """Return how many seconds the loop may wait if nothing wakes it."""
-    return BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S
 
 
 def send_alerts(worker: Worker, signals: Signals) -> None:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ import requests
 from tests.waiting import LIMIT_S
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, ROOT, Harness, StepWorker, embeddings
-from worker.daemon.health import SILENT_FOR, Health, HealthServer, _HealthHandler
+from worker.daemon.health import SILENT_FOR, HealthServer, _HealthHandler, health
 from worker.daemon.run import LONGEST_WAIT_S, repeat, step
 from worker.daemon.schedule import Schedule
 from worker.daemon.signals import Signals, Watchdog
@@ -81,7 +82,6 @@ def test_a_step_that_hangs_is_noticed(live: Harness, tmp_path: Path, monkeypatch
         channel.settimeout(LIMIT_S)
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
         watchdog = Watchdog(utc_now())
-        health = Health(worker.daemon, watchdog, lambda: watchdog.fed_at + 2 * SILENT_FOR)
         with looping(live, worker, watchdog):
             assert channel.recv(100) == b"WATCHDOG=1"
             gate.close()
@@ -95,7 +95,7 @@ def test_a_step_that_hangs_is_noticed(live: Harness, tmp_path: Path, monkeypatch
             channel.settimeout(2 * LONGEST_WAIT_S)
             with pytest.raises(TimeoutError):
                 channel.recv(100)
-            assert not health.report()["healthy"]
+            assert not health(worker.daemon, watchdog, lambda: watchdog.fed_at + 2 * SILENT_FOR)["healthy"]
             gate.open()
             channel.settimeout(LIMIT_S)
             assert channel.recv(100) == b"WATCHDOG=1"
@@ -128,7 +128,7 @@ def test_a_defect_in_a_step_is_logged_and_the_next_step_tries_again(
 def served(worker: StepWorker, *, silent: timedelta = timedelta()) -> Iterator[int]:
     """Serve a worker's health inside the block, on the port that is yielded; the caller may be slow."""
     now = utc_now()
-    report = Health(worker.daemon, Watchdog(now - silent), lambda: now)
+    report = partial(health, worker.daemon, Watchdog(now - silent), lambda: now)
     with pytest.MonkeyPatch.context() as patch, closing(HealthServer("127.0.0.1:0", report)) as server:
         patch.setattr(_HealthHandler, "timeout", LIMIT_S)
         yield server.server_port
@@ -145,31 +145,25 @@ def test_an_idle_connection_is_given_up(worker: StepWorker, monkeypatch: pytest.
         assert requests.get(f"http://127.0.0.1:{port}/", timeout=LIMIT_S).status_code == 404
 
 
-class Stuck(Health):
-    """A look at the health that hangs, as on a disk that does not respond."""
-
-    def __init__(self) -> None:
-        self.asked, self.goes_on = threading.Event(), threading.Event()
-
-    def report(self) -> dict[str, object]:
-        """Hang."""
-        self.asked.set()
-        self.goes_on.wait(LIMIT_S)
-        return {"healthy": False}
-
-
 def test_a_request_that_hangs_does_not_keep_the_worker_from_ending() -> None:
     """The server is closed while it is being answered."""
-    health = Stuck()
-    server = HealthServer("127.0.0.1:0", health)
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def hang() -> dict[str, object]:
+        """Look at a disk that does not respond."""
+        asked.set()
+        goes_on.wait(LIMIT_S)
+        return {"healthy": False}
+
+    server = HealthServer("127.0.0.1:0", hang)
     with socket.create_connection(("127.0.0.1", server.server_port)) as client:
         client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
-        assert health.asked.wait(LIMIT_S)
+        assert asked.wait(LIMIT_S)
         closing_thread = threading.Thread(target=server.close, daemon=True)
         closing_thread.start()
         closing_thread.join(LIMIT_S)
         ended = not closing_thread.is_alive()
-        health.goes_on.set()
+        goes_on.set()
     assert ended
 
 

@@ -33,32 +33,23 @@ _hidden: set[str] = (
 _COMMITS = ("commit",)  # 40 hexadecimal digits that are not a secret
 
 
-class Redactor:
-    """A processor that removes secrets from every text of an event.
+def redact(_: Any, __: str, event: EventDict) -> EventDict:
+    """A processor that removes secrets from every text of an event."""
+    return {key: value if key in _COMMITS else _clean(value) for key, value in event.items()}
 
-    Args:
-        secrets: Values that must never appear.
-    """
 
-    def __init__(self, secrets: Collection[str] = ()) -> None:
-        self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
-
-    def __call__(self, _: Any, __: str, event: EventDict) -> EventDict:
-        """Return the event without secrets."""
-        return {key: value if key in _COMMITS else self._clean(value) for key, value in event.items()}
-
-    def _clean(self, value: Any) -> Any:
-        if isinstance(value, str):
-            for secret in self._secrets:
-                value = value.replace(secret, REDACTED)
-            for pattern in _TOKENS:
-                value = pattern.sub(REDACTED, value)
-            return value
-        if isinstance(value, dict):
-            return {key: self._clean(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return type(value)(self._clean(item) for item in value)
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        for secret in sorted(filter(None, _hidden), key=len, reverse=True):
+            value = value.replace(secret, REDACTED)
+        for pattern in _TOKENS:
+            value = pattern.sub(REDACTED, value)
         return value
+    if isinstance(value, dict):
+        return {key: _clean(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_clean(item) for item in value)
+    return value
 
 
 def _printable(_: Any, __: str, event: EventDict) -> EventDict:
@@ -96,30 +87,26 @@ def log_end(error: NeucoError) -> None:
     structlog.get_logger("neuco_worker").critical(error.sentence, event_key=error.code, hint=error.hint)
 
 
-def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
-    """Configure structlog for a process that runs the worker; logs go to stderr.
+def set_up(*, secrets: Collection[str] = ()) -> None:
+    """Configure structlog for a process that runs the worker: logs go to stderr, one JSON object a line when systemd reads it.
 
     Args:
         secrets: Values that must never appear, besides those of earlier calls.
-        json: One JSON object a line; by default when systemd reads our stderr.
     """
     _hidden.update(secrets)
-    as_json = for_systemd() if json is None else json
-    last: Processor
-    if as_json:
-        last = structlog.processors.JSONRenderer(sort_keys=True)
-    else:
-        last = structlog.dev.ConsoleRenderer(
+    # JSON escapes control characters itself
+    shown: tuple[Processor, ...] = (structlog.processors.JSONRenderer(sort_keys=True),)
+    if not for_systemd():
+        console = structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
-    # JSON escapes control characters itself
-    shown: tuple[Processor, ...] = (last,) if as_json else (_printable, last)
+        shown = (_printable, console)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            Redactor(_hidden),
+            redact,
             *shown,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

@@ -29,16 +29,12 @@ from worker.fairness.register import RegisterReplay
 from worker.fetching.housekeeping import HOUSEKEEPING, remove_old_files
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
-from worker.intake.hosts import HOSTS
-from worker.intake.phases import PHASES
-from worker.intake.queue import POLL
-from worker.intake.reading import RECENT, RECONCILE
 from worker.publishing import Publishing
 from worker.runtime import storage
 from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction
 
-JOBS = (POLL, RECENT, RECONCILE, PHASES, HOSTS, DRAWS, HOUSEKEEPING)
+JOBS = (*Intake.jobs, DRAWS, HOUSEKEEPING)
 """The regular jobs."""
 
 

@@ -23,7 +23,6 @@ class Budget:
 
     def __init__(self, per_minute: int) -> None:
         self.per_minute = per_minute
-        self.total = 0
         self._calls: deque[datetime] = deque()
         self._closed: tuple[datetime, datetime] | None = None
 
@@ -53,7 +52,6 @@ class Budget:
 
     def spend(self, now: datetime, calls: int = 1) -> None:
         """Count calls."""
-        self.total += calls
         self._calls.extend([now] * calls)
 
     def close(self, now: datetime, until: datetime) -> None:

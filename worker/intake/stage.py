@@ -22,7 +22,7 @@ from worker.evalai import Budget, Client
 from worker.fairness.published import UNCOMPARED, is_held
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
-from worker.intake.hosts import next_lookup
+from worker.intake.hosts import HOSTS, next_lookup
 from worker.intake.phases import PHASES, ReadPhases
 from worker.intake.queue import POLL, DeleteMessage, ReceiveMessage
 from worker.intake.reading import (
@@ -73,6 +73,7 @@ class Intake:
     """Decides which call to EvalAI comes next.
 
     Attributes:
+        jobs: The regular jobs.
         calls: The runner of the calls.
         session: What EvalAI told this process.
 
@@ -82,6 +83,8 @@ class Intake:
         budget: How many calls may leave.
         fresh_client: See :class:`worker.intake.calls.CallRunner`.
     """
+
+    jobs = (POLL, RECENT, RECONCILE, PHASES, HOSTS)
 
     def __init__(
         self,

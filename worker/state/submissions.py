@@ -54,13 +54,10 @@ def _selected(
     query = sa.select(submissions).order_by(submissions.c.submitted_at.nulls_first(), submissions.c.pk)
     if states is not None:
         query = query.where(submissions.c.state.in_(states))
-    if phase is not None:
-        query = query.where(submissions.c.phase == phase)
-    if team is not None:
-        query = query.where(submissions.c.team_key == team)
     if unread:
         query = query.where(submissions.c.read_at.is_(None))
-    return query if superseded_by is None else query.where(submissions.c.superseded_by == superseded_by)
+    given = {"phase": phase, "team_key": team, "superseded_by": superseded_by}
+    return query.filter_by(**{name: value for name, value in given.items() if value is not None})
 
 
 class Submissions(Tables):

@@ -166,7 +166,7 @@ class Worker:
         self.publishing.stop()
         for part in (self.evaluation, self.fetching):
             try:
-                part.stop(now)
+                part.runner.stop(now)  # what they had begun is done again after the next start
             except NeucoError as error:
                 # The database is full; the next start finds the attempt still open and marks it dead.
                 self.context.log.error(error.sentence, event_key=error.code)

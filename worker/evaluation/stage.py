@@ -19,6 +19,9 @@ from worker.state import Attempt, State, SubmissionRow
 class Evaluation:
     """Has submissions scored, as many at once as the intake sets to running.
 
+    Attributes:
+        runner: Runs the children that score.
+
     Args:
         context: The worker's surroundings.
         files: Stored submission files.
@@ -29,28 +32,24 @@ class Evaluation:
         self._context = context
         self._files = files
         self._replay = replay
-        self._runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
+        self.runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
 
     @property
     def busy(self) -> bool:
         """Whether a child is running."""
-        return bool(self._runner.acts)
+        return bool(self.runner.acts)
 
     @property
     def stages(self) -> dict[int, str]:
         """The stage of each child: submission to starting, reading or scoring."""
-        return {act.pk: act.stage for act in self._runner.acts if isinstance(act, ScoreSubmission)}
+        return {act.pk: act.stage for act in self.runner.acts if isinstance(act, ScoreSubmission)}
 
     def step(self, now: datetime) -> bool:
         """Follow the children, and start one for each submission that waits for it."""
-        moved = self._runner.look(now)
+        moved = self.runner.look(now)
         for row in self._waiting(now):
             moved |= self._begin(row, now)
         return moved
-
-    def stop(self, now: datetime) -> None:
-        """End the children because the worker ends; their submissions are scored again after the next start."""
-        self._runner.stop(now)
 
     def _waiting(self, now: datetime) -> list[SubmissionRow]:
         """Return the submissions to start: the intake chose them, and EvalAI shows them as running. None are started during a pause."""
@@ -75,7 +74,7 @@ class Evaluation:
         act = ScoreSubmission(
             context=self._context, files=self._files, pk=row.pk, setup=setup, file=file, replay=self._replay
         )
-        return self._runner.start(act, now)
+        return self.runner.start(act, now)
 
     def _on_record(self, row: SubmissionRow, now: datetime) -> PhaseSetup | None:
         """Return the recorded phase of a submission; if that is impossible, return the submission to the queue."""

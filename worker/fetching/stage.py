@@ -20,6 +20,9 @@ DEADLINE_S = 900.0
 class Fetching:
     """Has one file after another fetched.
 
+    Attributes:
+        runner: Runs the child that downloads.
+
     Args:
         context: The worker's surroundings.
         files: Where files are stored.
@@ -30,17 +33,17 @@ class Fetching:
         self._context = context
         self._files = files
         self._deadline_s = deadline_s
-        self._runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
+        self.runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
 
     @property
     def busy(self) -> bool:
         """Whether a download is under way."""
-        return bool(self._runner.acts)
+        return bool(self.runner.acts)
 
     def step(self, now: datetime) -> bool:
         """Follow the download under way, or start the next one."""
         if self.busy:
-            return self._runner.look(now)
+            return self.runner.look(now)
         with self._context.store.read() as tx:
             uploading = tx.submissions([State.UPLOADING])
             due = [row for row in uploading if row.hold is None and uploads.is_due(row, now)]
@@ -49,11 +52,7 @@ class Fetching:
             with self._context.store.write() as tx:
                 uploads.look_again(tx, due)
             return True
-        return act is not None and self._has_room(now) and self._runner.start(act, now)
-
-    def stop(self, now: datetime) -> None:
-        """End the download because the worker ends."""
-        self._runner.stop(now)
+        return act is not None and self._has_room(now) and self.runner.start(act, now)
 
     def next_act(self, tx: Transaction, now: datetime) -> FetchFile | None:
         """Return the next download: round-robin between teams, but no more files than will soon be scored."""

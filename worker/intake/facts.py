@@ -64,10 +64,8 @@ def take_facts(
         asked_at: When EvalAI was asked.
         now: The time.
     """
+    tx.add(facts.pk, now=now)  # unless it is known
     row = tx.get(facts.pk)
-    if row is None:
-        tx.add(facts.pk, now=now)
-        row = tx.get(facts.pk)
     if row is None or row.state is State.SUPERSEDED:
         return
     if row.evalai_shows is None:

@@ -460,8 +460,8 @@ class StepWorker:
         """Leave a worker that was killed as a killed process leaves it: nothing more is recorded, and its children are killed."""
         for stop in (
             self.daemon.publishing.stop,
-            partial(self.daemon.evaluation.stop, self.clock.now()),
-            partial(self.daemon.fetching.stop, self.clock.now()),
+            partial(self.daemon.evaluation.runner.stop, self.clock.now()),
+            partial(self.daemon.fetching.runner.stop, self.clock.now()),
         ):
             with contextlib.suppress(Killed):
                 stop()

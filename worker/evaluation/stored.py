@@ -41,10 +41,7 @@ class StoredFileAct(ChildAct[EvaluationResult]):
         return child_limits(self.configuration)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Record nothing."""
-
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Keep the error for the caller."""
+        """Keep the error for the caller, and record nothing."""
         self.error = error
 
 

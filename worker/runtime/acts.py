@@ -58,9 +58,6 @@ class RecordedAct(ABC, Generic[Result]):
     def recorded(self, result: Result, now: datetime) -> None:
         """Update objects in memory after a success, but only once its outcome is committed, because a transaction may fail."""
 
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Update objects in memory after an error, once it is recorded."""
-
 
 class Act(RecordedAct[Result], Generic[Resource, Result]):
     """One effect outside the database, performed by a thread.
@@ -149,7 +146,6 @@ def record(
             return None
     with store.write() as tx:
         act.failure(tx, error, now)
-    act.failure_recorded(error, now)
     return error
 
 

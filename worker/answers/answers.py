@@ -152,8 +152,8 @@ def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[
         for pending in tx.pending(OutboxKind.POST)
         if now < pending.not_before <= now + LONGEST_WAIT + grid
     ]
-    rows = (tx.get(pk) for pk in pks)
-    return frozenset(row.team_key for row in rows if row is not None and row.team_key is not None)
+    teams = (tx.known(pk).team_key for pk in pks)
+    return frozenset(team for team in teams if team is not None)
 
 
 def register_row(
@@ -229,7 +229,7 @@ def correct_phase(
         before = Answer.from_json(told[pk])
         if _stays(registered, pk, before, record, closed=row.closed_at is not None):
             continue
-        submission = tx.get_many([pk])[pk]
+        submission = tx.known(pk)
         score = register_row(tx, key, replay, submission, record, now=now)
         if score is None:
             continue

@@ -81,9 +81,8 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt, and look up what need not be scored."""
-        current = tx.get(self.pk)
         begun = tx.open_attempts(Attempt.EVALUATE)
-        if current is None or current.state is not State.SCORING or self.pk in begun:
+        if tx.known(self.pk).state is not State.SCORING or self.pk in begun:
             raise NotDue
         self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, now=now)
         self.folder = self.files.temporary(f"evaluate-{self._attempt}")
@@ -112,8 +111,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
 
     def is_due(self, tx: Transaction) -> bool:
         """Return whether the submission is still to be scored, and this attempt is the open one."""
-        current = tx.get(self.pk)
-        return current is not None and current.state is State.SCORING and tx.is_open(self._attempt)
+        return tx.known(self.pk).state is State.SCORING and tx.is_open(self._attempt)
 
     def outcome(self, tx: Transaction, result: EvaluationResult, now: datetime) -> None:
         """Store the cells, the answer and its place in the outbox in one transaction."""
@@ -130,19 +128,15 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
             self._begin_again(tx, now)
             return
         register(tx, now)  # what a participant is shown follows from registered facts
-        row = tx.get(self.pk)
-        score = (
-            None
-            if row is None
-            else answers.register_row(tx, self.context.signer, self.replay, row, setup.record, now=now)
-        )
+        row = tx.known(self.pk)
+        score = answers.register_row(tx, self.context.signer, self.replay, row, setup.record, now=now)
         if score is None:
             raise RuntimeError("the child ended but cells are missing")
         q_mean, value, receipt = score
         answer = answers.finished(
             value,
             rules=setup.record.rules,
-            public=bool(row and row.public),
+            public=bool(row.public),
             board=self.context.configuration.board_address,
             notes=tuple(result["notes"]),
             zarr_suffix_removed=result["zarr_suffix_removed"],
@@ -154,9 +148,9 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Answer the participant if the file is wrong; otherwise return the submission to the queue."""
-        current = tx.get(self.pk)
-        if current is None or not tx.is_open(self._attempt):
+        if not tx.is_open(self._attempt):
             return
+        current = tx.known(self.pk)
         crashed = sum(attempt.outcome == Outcome.SIGNAL for attempt in tx.attempts(pk=self.pk))
         outcome, error = blame(error, self.stage, self.pk, crashed_before=crashed)
         if isinstance(error, ParticipantError):
@@ -191,9 +185,8 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
         self, tx: Transaction, target: State, answer: answers.Answer, now: datetime, **values: Any
     ) -> None:
         if tx.move(self.pk, State.SCORING, target, answer=answer.to_json(), **values):
-            current = tx.get(self.pk)
             grid = self.context.configuration.submission.answer_grid
-            release = answers.release_at(now, running_at=current.running_at if current else None, grid_s=grid)
+            release = answers.release_at(now, running_at=tx.known(self.pk).running_at, grid_s=grid)
             tx.enqueue(OutboxKind.POST, self.pk, now=now, not_before=release)
             tx.resolve_alert(f"evaluate:{self.pk}")
 

@@ -82,8 +82,7 @@ class FetchFile(ChildAct[FetchResult]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt."""
-        current = tx.get(self.row.pk)
-        if current is None or current.state is not State.ACKNOWLEDGED:
+        if tx.known(self.row.pk).state is not State.ACKNOWLEDGED:
             raise NotDue
         self._attempt = tx.open_attempt(self.row.pk, Attempt.FETCH, now=now)
         self._begun_at = now
@@ -91,25 +90,24 @@ class FetchFile(ChildAct[FetchResult]):
 
     def is_due(self, tx: Transaction) -> bool:
         """Return whether the submission still waits for its file, and this attempt is the open one."""
-        current = tx.get(self.row.pk)
-        return current is not None and current.state is State.ACKNOWLEDGED and tx.is_open(self._attempt)
+        return tx.known(self.row.pk).state is State.ACKNOWLEDGED and tx.is_open(self._attempt)
 
     def outcome(self, tx: Transaction, result: FetchResult, now: datetime) -> None:
         """Store the file for scoring, or follow EvalAI's placeholder, which means that an upload is under way or was never finished."""
-        current = tx.get(self.row.pk)
-        if current is None or not tx.is_open(self._attempt):
+        if not tx.is_open(self._attempt):
             return
         tx.resolve_alert(f"fetch:{self.row.pk}")
         tx.resolve_faults(self.name, SHARED)
         if result["sha256"] == uploads.PLACEHOLDER:
-            self._placeholder(tx, current, now)
+            self._placeholder(tx, now)
             return
         tx.move(self.row.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result["sha256"])
         tx.close_attempt(self._attempt, Outcome.DONE, now=now)
 
-    def _placeholder(self, tx: Transaction, current: SubmissionRow, now: datetime) -> None:
+    def _placeholder(self, tx: Transaction, now: datetime) -> None:
         settles = seconds(min(SETTLES_S, self.context.configuration.evalai.poll_every))
-        if uploads.follow_placeholder(tx, current, begun_at=self._begun_at, settles=settles, now=now):
+        row = tx.known(self.row.pk)
+        if uploads.follow_placeholder(tx, row, begun_at=self._begun_at, settles=settles, now=now):
             self._reject(tx, uploads.unfinished(), now, file_hash=uploads.PLACEHOLDER)
         else:
             tx.close_attempt(self._attempt, Outcome.UNFINISHED, now=now)
@@ -121,15 +119,14 @@ class FetchFile(ChildAct[FetchResult]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Reject a file that is too large; after every other failure, try again."""
-        current = tx.get(self.row.pk)
-        if current is None or not tx.is_open(self._attempt):
+        if not tx.is_open(self._attempt):
             return
         if isinstance(error, Cancelled):
             tx.close_attempt(self._attempt, Outcome.CANCELLED, now=now)
         elif isinstance(error, ParticipantError):
             self._reject(tx, error, now)
         else:
-            self._retry(tx, current, self._explained(error), now)
+            self._retry(tx, self._explained(error), now)
 
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()
@@ -137,7 +134,8 @@ class FetchFile(ChildAct[FetchResult]):
             tx.enqueue(OutboxKind.POST, self.row.pk, now=now)
         tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now)
 
-    def _retry(self, tx: Transaction, current: SubmissionRow, error: NeucoError, now: datetime) -> None:
+    def _retry(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        current = tx.known(self.row.pk)
         tx.close_attempt(self._attempt, Outcome.FAILED, now=now)
         if current.state is not State.ACKNOWLEDGED:  # the submission has ended meanwhile
             return

@@ -70,9 +70,7 @@ class PostAnswer(Call[None]):
             and bool(row.at_evalai.get("deleted")),  # else a later cancellation is told again
         }
         tx.note_pending(self.pending.id, done_at=now)
-        current = tx.get(row.pk)
-        if current is None:
-            return
+        current = tx.known(row.pk)
         accepted["evalai_shows"] = current.showing(status=status)
         if current.answer != row.answer:
             tx.note(row.pk, **accepted)
@@ -112,9 +110,7 @@ class PostAnswer(Call[None]):
 
 def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: datetime) -> None:
     """Delay a submission after a failed call about it."""
-    row = tx.get(pk)
-    if row is None:
-        return
-    tx.note(pk, not_before=context.retry_at(now, row.tries), tries=row.tries + 1)
+    tries = tx.known(pk).tries
+    tx.note(pk, not_before=context.retry_at(now, tries), tries=tries + 1)
     if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
         tx.report(f"read:{pk}", error, now=now)

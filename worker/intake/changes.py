@@ -127,11 +127,11 @@ def followed(row: SubmissionRow) -> dict[str, tuple[Any, Any]]:
 
 def tell(tx: Transaction, pk: int, *, now: datetime) -> None:
     """Raise an alert about a submission that EvalAI shows otherwise than at first sight; resolve it once nothing differs."""
-    row, key = tx.get(pk), f"changed:{pk}"
-    found = {} if row is None or row.state is State.SUPERSEDED else differences(row)
-    if row is not None and row.hold == GIVEN_UP:
+    row, key = tx.known(pk), f"changed:{pk}"
+    found = {} if row.state is State.SUPERSEDED else differences(row)
+    if row.hold == GIVEN_UP:
         found.pop("cancelled", None)  # one alert tells of all of these
-    if row is None or not found:
+    if not found:
         tx.resolve_alert(key)
         return
     if not found.keys().isdisjoint(("team", "phase")):

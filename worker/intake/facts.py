@@ -65,15 +65,15 @@ def take_facts(
         now: The time.
     """
     tx.add(facts.pk, now=now)  # unless it is known
-    row = tx.get(facts.pk)
-    if row is None or row.state is State.SUPERSEDED:
+    row = tx.known(facts.pk)
+    if row.state is State.SUPERSEDED:
         return
     if row.evalai_shows is None:
         record_first_sight(tx, row, facts, challenge=challenge, phases=phases)
     else:
         _seen_again(tx, row, facts, phases)
     tx.note(facts.pk, evalai_shows=changes.shown(facts), read_at=asked_at)
-    fresh = _record_sender(tx, tx.get(facts.pk) or row, facts, now=now)
+    fresh = _record_sender(tx, tx.known(facts.pk), facts, now=now)
     if fresh.state in ANSWERED:
         _follow_answered(tx, fresh, facts, now=now)
     elif fresh.state is State.CANCELLED:
@@ -152,7 +152,7 @@ def _record_sender(tx: Transaction, row: SubmissionRow, facts: Submission, *, no
             tx.request_publish()  # the team was renamed, with all its rows
     if row.created_by is None and facts.created_by is not None:
         tx.note(row.pk, created_by=facts.created_by)
-    return tx.get(row.pk) or row
+    return tx.known(row.pk)
 
 
 def _seen_again(tx: Transaction, row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> None:

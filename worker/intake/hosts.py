@@ -236,7 +236,7 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
         for pk, row in self.wanted.items():
             if pk in result:
                 _compare_team(tx, row, result[pk], now=now)
-                if row.by_member is None and (fresh := tx.get(pk)) is not None and fresh.by_member:
+                if row.by_member is None and (fresh := tx.known(pk)).by_member:
                     senders.check(tx, fresh, result, now=now)
             elif not result:
                 tx.note(pk, read_at=None)
@@ -267,9 +267,9 @@ def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: d
         tx.note(row.pk, read_at=None)  # it was moved, or its team has a new name
         return
     tx.note(row.pk, by_member=author.is_member)
-    fresh = tx.get(row.pk)
-    if author.is_member or fresh is None:
+    if author.is_member:
         return
+    fresh = tx.known(row.pk)
     tx.note(row.pk, by_host=False)  # somebody has written a host's number there
     error = holds.not_a_member(fresh)
     if fresh.state in UNSCORED:

@@ -125,10 +125,10 @@ class ReadSubmission(Call[Submission]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Delay the submission and its answer, unless EvalAI does not have it any more, or somebody has moved it to another challenge."""
-        row, elsewhere = tx.get(self.pk), isinstance(error, NotPermitted)
+        row, elsewhere = tx.known(self.pk), isinstance(error, NotPermitted)
         # what EvalAI itself has announced, and has not shown yet, is waited for
-        awaited = row is not None and row.evalai_shows is None and row.message_phase is not None
-        if row is not None and (isinstance(error, NotFound) or (elsewhere and not awaited)):
+        awaited = row.evalai_shows is None and row.message_phase is not None
+        if isinstance(error, NotFound) or (elsewhere and not awaited):
             tx.note(self.pk, read_at=self.began_at, tries=0)
             facts.follow_absence(tx, row, elsewhere=elsewhere, now=now)
             return

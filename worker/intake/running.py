@@ -88,8 +88,7 @@ class SetRunning(Call[Submission]):
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Move the submission to scoring."""
-        if (row := tx.get(self.pk)) is not None:
-            tx.note(self.pk, evalai_shows=row.showing(status=result.status))
+        tx.note(self.pk, evalai_shows=tx.known(self.pk).showing(status=result.status))
         tx.resolve_alert(f"read:{self.pk}")
         tx.move(self.pk, State.FETCHED, State.SCORING, running_at=now)
 

@@ -199,8 +199,8 @@ class Intake:
         due, stale, posts = [], [], tx.pending(OutboxKind.POST)
         rows = tx.get_many([pending.submission for pending in posts])
         for pending in posts:
-            row = rows.get(pending.submission)
-            if row is None or self._waits(pending, now, ahead=LOOK_AHEAD) or row.disputed:
+            row = rows[pending.submission]
+            if self._waits(pending, now, ahead=LOOK_AHEAD) or row.disputed:
                 continue
             # EvalAI was read after the answer was decided; a decision in the future means that the clock was set back
             later = row.read_at is not None and (

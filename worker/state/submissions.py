@@ -76,8 +76,12 @@ class Submissions(Tables):
         return True
 
     def get(self, pk: int) -> SubmissionRow | None:
-        """Return one submission."""
+        """Return one submission, None if it was never stored."""
         return self.get_many([pk]).get(pk)
+
+    def known(self, pk: int) -> SubmissionRow:
+        """Return a submission that was stored; none is ever removed."""
+        return self.get_many([pk])[pk]
 
     def submissions(
         self,

@@ -85,7 +85,7 @@ def repeat(
     while not signals.stop.is_set() and worker.intake.calls.fatal is None:
         signals.wake.clear()
         if signals.reload_asked() and not reload(path, worker):
-            signals.ask_reload()
+            signals.reload.set()
         lock.check()
         if schedule.keep(intervals(worker.context.configuration), utc_now(), time.monotonic()):
             worker.intake.calls.clock_agrees = None

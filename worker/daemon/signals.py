@@ -22,6 +22,7 @@ class Signals:
     Attributes:
         stop: Set when the process is to end.
         wake: Set when the main loop has something to look at.
+        reload: Set when the configuration is to be read again; see :meth:`reload_asked`.
         starting: Whether a stop interrupts the main thread, which may be waiting for a lock or for a file that hangs.
         stop_heard: Whether a signal has asked for a stop, which another thread then sets.
     """
@@ -29,9 +30,9 @@ class Signals:
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.wake = threading.Event()
+        self.reload = threading.Event()
         self.starting = True
         self.stop_heard = False
-        self._reload = threading.Event()
         self._heard: SimpleQueue[int] = SimpleQueue()
 
     def install(self) -> None:
@@ -44,15 +45,11 @@ class Signals:
             signal.signal(number, self._receive)
         threading.Thread(target=self._listen, name="signals", daemon=True).start()
 
-    def ask_reload(self) -> None:
-        """Ask for a reload, as SIGHUP does."""
-        self._reload.set()
-
     def reload_asked(self) -> bool:
         """Return whether a reload was asked for since the last time."""
-        if not self._reload.is_set():
+        if not self.reload.is_set():
             return False
-        self._reload.clear()  # one that comes now asks for another
+        self.reload.clear()  # one that comes now asks for another
         return True
 
     def _receive(self, number: int, _: FrameType | None) -> None:
@@ -65,7 +62,7 @@ class Signals:
     def _listen(self) -> None:
         while True:
             if self._heard.get() == signal.SIGHUP:
-                self.ask_reload()
+                self.reload.set()
             else:
                 self.stop.set()
             self.wake.set()

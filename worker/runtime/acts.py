@@ -290,7 +290,9 @@ class Runner(Generic[Resource]):
         """
         if not isinstance(ended.act, UnrecordedAct):
             ended = replace(ended, error=record(self._store, ended.act, ended.result, ended.error, now))
-        self._free()
+        if self._performance is not None and self._performance.thread is not None:
+            self._performance.thread.join()
+        self._performance = None
         return ended
 
     def collect(self, now: datetime) -> Ended[Resource] | None:
@@ -301,8 +303,3 @@ class Runner(Generic[Resource]):
         """
         ended = self.look(now)
         return None if ended is None else self.record(ended, now)
-
-    def _free(self) -> None:
-        if self._performance is not None and self._performance.thread is not None:
-            self._performance.thread.join()
-        self._performance = None

@@ -56,7 +56,7 @@ class LookedAt(threading.Event):
 def test_a_reload_that_is_asked_for_during_the_look_is_not_lost() -> None:
     """It is found by the next look."""
     signals = Signals()
-    signals._reload = LookedAt()
+    signals.reload = LookedAt()
     assert not signals.reload_asked()
     assert signals.reload_asked()
 

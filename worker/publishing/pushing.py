@@ -59,23 +59,15 @@ class PushAct(Act[Publisher, Result]):
         resource.stop()
 
 
-class NotShown(OrganizerError):
-    """Visitors of the repository do not see the branch with the board.
-
-    Args:
-        branch: The branch with the board.
-        shown: The one that they see; None if there is none.
-    """
-
-    usual_code = "leaderboard.not_shown"
-
-    def __init__(self, branch: str, shown: str | None) -> None:
-        super().__init__(
-            f"The board is pushed to the branch {branch}, but the repository's default branch is {shown or 'one that does not exist'}."
-            " Its page and a clone of it do not show the board.",
-            hint=f"Make {branch} the default branch in the repository's settings (on a server of your own: git symbolic-ref HEAD"
-            f" refs/heads/{branch}), or correct leaderboard.branch.",
-        )
+def not_shown(branch: str, shown: str | None) -> OrganizerError:
+    """Return the error that visitors of the repository do not see the branch with the board, but another one, or none."""
+    return OrganizerError(
+        f"The board is pushed to the branch {branch}, but the repository's default branch is {shown or 'one that does not exist'}."
+        " Its page and a clone of it do not show the board.",
+        hint=f"Make {branch} the default branch in the repository's settings (on a server of your own: git symbolic-ref HEAD"
+        f" refs/heads/{branch}), or correct leaderboard.branch.",
+        code="leaderboard.not_shown",
+    )
 
 
 def push(
@@ -189,7 +181,7 @@ def record_push(
     if pushed.shown in (None, configuration.leaderboard.branch):
         tx.resolve_alert("leaderboard.shown")
     else:
-        tx.report("leaderboard.shown", NotShown(configuration.leaderboard.branch, pushed.shown), now=now)
+        tx.report("leaderboard.shown", not_shown(configuration.leaderboard.branch, pushed.shown), now=now)
 
 
 def last_commit(tx: Transaction, configuration: Configuration) -> str | None:

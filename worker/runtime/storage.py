@@ -113,7 +113,7 @@ class FileStore:
             if not folder.name.startswith(OF_COMMAND) or _age_s(folder) > ABANDONED_S:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def keep(self, path: Path, file_hash: str) -> Path:
+    def keep(self, path: Path, file_hash: str) -> None:
         """Move a complete file into the store; it is durable when this returns."""
         place = self._place(file_hash)
         place.parent.mkdir(exist_ok=True, mode=0o700)
@@ -125,7 +125,6 @@ class FileStore:
             os.fsync(folder)
         finally:
             os.close(folder)
-        return place
 
     def find(self, file_hash: str) -> Path | None:
         """Return the path of a stored file, None if it is gone."""

@@ -22,7 +22,7 @@ from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import CheckedChallenge, CheckedRepository, check_git
 from worker.publishing.boards import attestation_files
-from worker.publishing.pushing import REPLACES_FOREIGN, NotShown, last_commit, place
+from worker.publishing.pushing import REPLACES_FOREIGN, last_commit, not_shown, place
 from worker.runtime.http import HttpSession, proxy_of
 from worker.state import LOG_UNSEEN
 
@@ -64,7 +64,7 @@ def examined(repository: CheckedRepository) -> Iterator[Finding]:
             "Use a bare one, which `git clone --bare` makes of it.",
         )
     if repository.files and default != branch:
-        error = NotShown(branch, default)
+        error = not_shown(branch, default)
         yield warn(error.sentence, error.hint)
 
 

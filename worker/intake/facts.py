@@ -33,14 +33,13 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
     A message only names a submission; facts come from EvalAI's answers. A message for a failed or cancelled submission may mean that a host
     resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed.
     """
-    row = tx.get(message.submission_pk)
-    if row is not None and not uploads.take_message(tx, row):
+    tx.add(message.submission_pk, now=now, message_phase=message.sent_to)  # unless it is known
+    row = tx.known(message.submission_pk)
+    if not uploads.take_message(tx, row):
         return
-    if row is None:
-        tx.add(message.submission_pk, now=now, message_phase=message.sent_to)
-    elif row.message_phase is None:
+    if row.message_phase is None:
         tx.note(row.pk, message_phase=message.sent_to)
-    if row is not None and row.state in (State.FAILED, State.CANCELLED):
+    if row.state in (State.FAILED, State.CANCELLED):
         tx.note(row.pk, read_at=None)
     tx.enqueue(OutboxKind.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
 

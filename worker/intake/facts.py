@@ -33,8 +33,7 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
     A message only names a submission; facts come from EvalAI's answers. A message for a failed or cancelled submission may mean that a host
     resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed.
     """
-    tx.add(message.submission_pk, now=now, message_phase=message.sent_to)  # unless it is known
-    row = tx.known(message.submission_pk)
+    row = tx.add(message.submission_pk, now=now, message_phase=message.sent_to)
     if not uploads.take_message(tx, row):
         return
     if row.message_phase is None:
@@ -63,8 +62,7 @@ def take_facts(
         asked_at: When EvalAI was asked.
         now: The time.
     """
-    tx.add(facts.pk, now=now)  # unless it is known
-    row = tx.known(facts.pk)
+    row = tx.add(facts.pk, now=now)
     if row.state is State.SUPERSEDED:
         return
     if row.evalai_shows is None:

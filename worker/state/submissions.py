@@ -63,17 +63,16 @@ def _selected(
 class Submissions(Tables):
     """Methods for submissions."""
 
-    def add(self, pk: int, *, now: datetime, message_phase: int | None = None) -> bool:
-        """Store a new submission; return whether it was unknown."""
-        if self.get(pk) is not None:
-            return False
-        self._connection.execute(
-            submissions.insert().values(
-                pk=pk, state=State.RECEIVED, first_seen_at=now, message_phase=message_phase
+    def add(self, pk: int, *, now: datetime, message_phase: int | None = None) -> SubmissionRow:
+        """Store a submission, unless it is known; return it."""
+        if self.get(pk) is None:
+            self._connection.execute(
+                submissions.insert().values(
+                    pk=pk, state=State.RECEIVED, first_seen_at=now, message_phase=message_phase
+                )
             )
-        )
-        self.moves.append(f"new>{State.RECEIVED}")
-        return True
+            self.moves.append(f"new>{State.RECEIVED}")
+        return self.known(pk)
 
     def get(self, pk: int) -> SubmissionRow | None:
         """Return one submission, None if it was never stored."""

@@ -100,7 +100,7 @@ class Alerting:
             self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
             self._context.log.warning(ended.error.sentence, event_key=ended.error.code)
             return
-        self._retry.clear()
+        self._retry = Retry()
         if isinstance(ended.result, Alert):
             self._sent.append(ended.result)
         elif isinstance(ended.act, SendAlert):

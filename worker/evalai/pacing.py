@@ -87,10 +87,6 @@ class Retry:
         self.tries += 1
         self.failed_at, self.not_before = now, again_at
 
-    def clear(self) -> None:
-        """Reset: a try succeeded, or its conditions have changed."""
-        self.tries, self.failed_at, self.not_before = 0, None, None
-
 
 def backoff(tries: int, *, random: Random) -> timedelta:
     """Return the wait after a failed try: it doubles from a second up to a minute, with jitter.

@@ -143,7 +143,7 @@ class BeaconFetcher:
         """Fetch the next value that is due; return whether anything moved."""
         if (ended := self._runner.collect(now)) is not None:
             if ended.error is None:
-                self._retry.clear()
+                self._retry = Retry()
             else:
                 self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
             return True

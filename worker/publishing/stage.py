@@ -262,14 +262,14 @@ class Publishing:
         elif ended.error is not None:
             self._failed(ended.error, now)
         elif isinstance(ended.act, CompareState):
-            self._retry.clear()
+            self._retry = Retry()
         elif isinstance(ended.act, MakeBoards):
             self._pending = ended.act.kept
             if self._pending is None:
                 self.lift_interval()  # something was decided or published meanwhile: begin the next cycle at once
         else:
             self._pending, self.last_error = None, None
-            self._retry.clear()
+            self._retry = Retry()
         return True
 
     def step(self, now: datetime) -> bool:
@@ -333,7 +333,7 @@ class Publishing:
     def _part_ended(self, error: NeucoError | None, now: datetime) -> None:
         """Schedule the next part; boards do not wait for one that cannot be pushed."""
         if error is None:
-            self._files_retry.clear()
+            self._files_retry = Retry()
             return
         again_at = self._context.retry_at(now, self._files_retry.tries)
         self._files_retry.failed(now, again_at=again_at)

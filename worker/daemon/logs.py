@@ -9,8 +9,9 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import structlog
@@ -27,28 +28,27 @@ _TOKENS = (
     re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),  # user:password in a URL
 )
 REDACTED = "[redacted]"
-_hidden: set[str] = (
-    set()
-)  # every secret that this process has known: what is logged may contain one that was replaced
+# every secret that this process has known: what is logged may contain one that was replaced
+_hidden: set[str] = set()
 _COMMITS = ("commit",)  # 40 hexadecimal digits that are not a secret
 
 
-def redact(_: Any, __: str, event: EventDict) -> EventDict:
-    """A processor that removes secrets from every text of an event."""
-    return {key: value if key in _COMMITS else _clean(value) for key, value in event.items()}
+def redact(secrets: Sequence[str], _: Any, __: str, event: EventDict) -> EventDict:
+    """A processor that removes secrets from every text of an event, the longest first."""
+    return {key: value if key in _COMMITS else _clean(value, secrets) for key, value in event.items()}
 
 
-def _clean(value: Any) -> Any:
+def _clean(value: Any, secrets: Sequence[str]) -> Any:
     if isinstance(value, str):
-        for secret in sorted(filter(None, _hidden), key=len, reverse=True):
+        for secret in secrets:
             value = value.replace(secret, REDACTED)
         for pattern in _TOKENS:
             value = pattern.sub(REDACTED, value)
         return value
     if isinstance(value, dict):
-        return {key: _clean(item) for key, item in value.items()}
+        return {key: _clean(item, secrets) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_clean(item) for item in value)
+        return type(value)(_clean(item, secrets) for item in value)
     return value
 
 
@@ -106,7 +106,7 @@ def set_up(*, secrets: Collection[str] = ()) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            redact,
+            partial(redact, sorted(_hidden - {""}, key=len, reverse=True)),
             *shown,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

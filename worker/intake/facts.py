@@ -67,8 +67,9 @@ def take_facts(
         return
     if row.evalai_shows is None:
         record_first_sight(tx, row, facts, challenge=challenge, phases=phases)
-    else:
-        _seen_again(tx, row, facts, phases)
+    else:  # what may change: whether the configuration has the phase, and the signature of the file's address
+        tx.note(facts.pk, phase=phases.get(row.phase_pk or 0))
+        _keep_address(tx, row.input_file, facts)
     tx.note(facts.pk, evalai_shows=changes.shown(facts), read_at=asked_at)
     fresh = _record_sender(tx, tx.known(facts.pk), facts, now=now)
     if fresh.state in ANSWERED:
@@ -150,12 +151,6 @@ def _record_sender(tx: Transaction, row: SubmissionRow, facts: Submission, *, no
     if row.created_by is None and facts.created_by is not None:
         tx.note(row.pk, created_by=facts.created_by)
     return tx.known(row.pk)
-
-
-def _seen_again(tx: Transaction, row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> None:
-    """Update what may change: whether the configuration has the phase, and the signature of the file's address."""
-    tx.note(facts.pk, phase=phases.get(row.phase_pk or 0))
-    _keep_address(tx, row.input_file, facts)
 
 
 def _keep_address(tx: Transaction, first: str | None, facts: Submission) -> None:

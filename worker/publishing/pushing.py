@@ -7,10 +7,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 
 from leaderboard import Site
-from leaderboard.git import OWN_FOLDERS, README, Files, Published, Publisher, PublisherSettings
+from leaderboard.git import README, Files, Published, Publisher, PublisherSettings
 from leaderboard.rendering import render, unrecorded
 from scoring.documents import UNREADABLE
 from scoring.errors import NeucoError, OrganizerError
@@ -70,46 +69,18 @@ def not_shown(branch: str, shown: str | None) -> OrganizerError:
     )
 
 
-def push(
-    publisher: Publisher,
-    cycle: Cycle,
-    *,
-    last: str | None,
-    replace_foreign: bool,
-    check_lead: Callable[[], None],
-) -> Published:
-    """Render the site on the tip of the branch and push it.
+def site_files(cycle: Cycle, check_lead: Callable[[], None], existing: Files, own: Files) -> Files:
+    """Return the files that the branch should have: the site, rendered on its tip.
 
     Args:
-        publisher: Where to push.
         cycle: What is published.
-        last: What :func:`last_commit` returned.
-        replace_foreign: Whether the organizer has said yes to that.
         check_lead: Checks that this process leads, after the tip was read: once another leader has pushed, ours is refused.
+        existing: The files in the branch.
+        own: The files as the challenge published them last.
 
     Raises:
         Deposed: As ``check_lead``.
         StateIsBehind: If the challenge has published something that the state lacks.
-        NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
-    """
-    return publisher.publish(
-        partial(_files, cycle, check_lead),
-        partial(message, cycle.site),
-        sign=cycle.signer.sign_commit,
-        last=last,
-        folders=OWN_FOLDERS,
-        replace_foreign=replace_foreign,
-    )
-
-
-def _files(cycle: Cycle, check_lead: Callable[[], None], existing: Files, own: Files) -> Files:
-    """Return the files that the branch should have.
-
-    Args:
-        cycle: What is published.
-        check_lead: See :func:`push`.
-        existing: The files in the branch.
-        own: The files as the challenge published them last.
     """
     check_lead()
     attestations = cycle.attestations

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, ClassVar
 
-from leaderboard.git import Published, Publisher
+from leaderboard.git import OWN_FOLDERS, Published, Publisher
 from leaderboard.rendering import recorded_boards
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context, seconds
@@ -43,10 +44,11 @@ from worker.publishing.pushing import (
     REPLACES_FOREIGN,
     PushAct,
     last_commit,
+    message,
     place,
     publisher_settings,
-    push,
     record_push,
+    site_files,
 )
 from worker.publishing.reveals import open_news, with_news
 from worker.runtime import Act, Result, Runner
@@ -193,12 +195,13 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
     def perform(self, resource: Publisher) -> tuple[Published, str | None]:
         """Render the site on the tip of the branch and push it; look where the branch of the published files is."""
         tip = resource.tip_of(BRANCH) if self._has_files else None
-        pushed = push(
-            resource,
-            self.cycle,
+        pushed = resource.publish(
+            partial(site_files, self.cycle, self.context.store.check_lead),
+            partial(message, self.cycle.site),
+            sign=self.cycle.signer.sign_commit,
             last=self._last,
+            folders=OWN_FOLDERS,
             replace_foreign=self._replaces,
-            check_lead=self.context.store.check_lead,
         )
         return pushed, tip
 

@@ -95,8 +95,8 @@ def own_parts(files: Mapping[str, bytes], configuration: Configuration) -> list[
 
 
 def _pages(files: Mapping[str, bytes], made: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    """Yield the pages that the configuration makes, too, with their texts."""
-    for name in made.keys() & files.keys():
+    """Yield the pages that the configuration makes, too, with their texts, by name."""
+    for name in sorted(made.keys() & files.keys()):
         if name.endswith(".html"):
             yield name, files[name].decode("utf-8", "replace")
 
@@ -172,7 +172,7 @@ def _stale(
     files: Mapping[str, bytes], made: Mapping[str, bytes], configuration: Configuration
 ) -> Iterator[str]:
     """Compare the marked parts of the pages with the configuration and the dates."""
-    for name, page in sorted(_pages(files, made)):
+    for name, page in _pages(files, made):
         if old := stale(page, with_addresses(made[name], configuration).decode()):
             yield f"{name} does not say what challenge.yaml and {CONFIG_NAME} say now (part {', '.join(old)}); `bundle` renews it."
 

@@ -157,9 +157,6 @@ def _decided(board: Board, decisions: Sequence[Decision]) -> list[str]:
     ]
 
 
-NO_METHOD = Method()
-
-
 def shown(board: Board, rounding: Rounding) -> Iterator[dict[str, Any]]:
     """Yield for each of a board's rows, in its order, what both the history and the phase's JSON show of it.
 
@@ -219,7 +216,7 @@ def public_rows(
     rows, pairs = [], list(zip(row_values(board, rounding), board.standings, strict=True))
     names = {standing.key: row["team"] for row, standing in pairs}
     for row, standing in pairs:
-        method = shown_method((methods or {}).get(standing.submission, NO_METHOD), known_as=row["team"])
+        method = shown_method((methods or {}).get(standing.submission, Method()), known_as=row["team"])
         rows.append(
             Row(
                 **row,

@@ -239,10 +239,6 @@ class PhaseDocument(Document):
         """Return a value of mean Q as it is printed."""
         return printed(q_mean, self.rules.decimals, self.rules.ladder_step)
 
-    def to_bytes(self) -> bytes:
-        """Write it."""
-        return self.file_text().encode()
-
 
 class HistoryLine(Document):
     """A line of the history: what changed on a board."""

@@ -92,7 +92,7 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
         **{f"leaderboard/schema/{name}": content for name, content in schemas().items()},
     }
     for phase in phases:
-        files[f"leaderboard/{phase.document.phase}.json"] = phase.document.to_bytes()
+        files[f"leaderboard/{phase.document.phase}.json"] = phase.document.file_text().encode()
         files[f"leaderboard/{phase.document.phase}.csv"] = _csv(phase.document)
         if phase.evolution:
             light, dark = evolution_figures(phase.document.phase, phase.evolution)

@@ -159,7 +159,7 @@ def _commits(
     for version_, board in enumerate(story.boards, 1):
         [phase] = site.phases
         then = replace(phase, history=phase.history[:version_], revealed=False)
-        document = {f"leaderboard/{PHASE}.json": phase_document(site, then).to_bytes()}
+        document = {f"leaderboard/{PHASE}.json": phase_document(site, then).file_text().encode()}
         files = {commitments.PATH: listed, **document, **(rendered if version_ == number else {})}
         marked = {receipts.PATH: version_, HISTORY: number + version_}
         yield _commit(marked, files, board.made_at)

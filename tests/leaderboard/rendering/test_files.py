@@ -190,7 +190,7 @@ def test_json_follows_its_schema(site: Site) -> None:
     for phase in site.phases:
         content = files[f"leaderboard/{phase.codename}.json"]
         validators["phase-v1.json"].validate(json.loads(content))
-        assert PhaseDocument.model_validate_json(content).to_bytes() == content
+        assert PhaseDocument.model_validate_json(content).file_text().encode() == content
     for line in files["leaderboard/history.jsonl"].splitlines():
         validators["history-v1.json"].validate(json.loads(line))
 

@@ -19,7 +19,7 @@ from worker.challenge.configuration import load
 from worker.challenge.secrets import SECRET, SIGNING_KEY, read_bytes
 from worker.organizer.archiving import DATABASE, read_backup
 from worker.organizer.service import install
-from worker.state import LeaderLock
+from worker.state import LeaderLock, Store
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "challenge.yaml"
@@ -197,3 +197,24 @@ def test_a_failed_adoption_can_be_repeated(
     assert not (tmp_path / "var/lib/neuco-worker/earth/.adopting").exists()
     (folder / "challenge.yaml").unlink()
     assert "worker.db exists" in adopt().stderr
+
+
+@pytest.mark.processes
+def test_a_repeated_adoption_keeps_nothing_of_the_first(
+    adopt: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """SQLite would add the changes in the first copy's journal to the second copy of the database."""
+    configuration = tmp_path / "my/challenge.yaml"
+    places = ("my/state", "var/lib/neuco-worker/earth")
+    source, copy = (f"sqlite:///{tmp_path / place}/worker.db" for place in places)
+    configuration.write_text("dim: wrong\n")
+    with closing(Store(source)) as store:
+        with store.write() as tx:
+            tx.set_fact("word", "first")
+        assert adopt().returncode == 2  # copies the journal of a database that is open
+    with closing(Store(source)) as store, store.write() as tx:
+        tx.set_fact("word", "second")
+    configuration.write_text(EXAMPLE.read_text())
+    adopt()
+    with closing(Store(copy)) as store, store.read() as tx:
+        assert tx.fact("word") == "second"

@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from scoring.errors import NeucoError, OrganizerError
+from scoring.files import write_files
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import KEY_FILE, SECRET_FILE
 from worker.challenge.signing import HOME
@@ -73,7 +74,8 @@ def install(source: Path, folder: Path, database: Path) -> None:
         if database.exists():
             with closing(Store(f"sqlite:///{database}")) as store, store.write() as tx:
                 tx.set_fact(HOME, None)
-    path.write_text(with_values(given.read_text(encoding="utf-8-sig"), values), encoding="utf-8")
+    # As a whole, because the adoption is not repeated once it is there.
+    write_files(folder, {path.name: with_values(given.read_text(encoding="utf-8-sig"), values).encode()})
     new = load(path)
     for place in (new.path(place) for phase in new.phases.values() for place in (phase.tasks, phase.ids)):
         if not place.exists():

@@ -201,6 +201,8 @@ def read_backup(archive: Path, directory: Path) -> Path:
             directory.mkdir(parents=True, exist_ok=True)
             directory.chmod(0o700)
             (directory / DATABASE).parent.mkdir()  # of two that begin at the same moment, one fails here
+            for name in (SECRET_FILE, KEY_FILE):
+                (directory / name).touch(0o600)  # a file that is there already keeps its mode
             # Only plain files, and only inside the folder; nothing takes it for a challenge before the configuration is there.
             source.extractall(directory, sorted(source.namelist(), key=lambda name: name == CONFIGURATION))
     except DAMAGE:
@@ -215,6 +217,4 @@ def read_backup(archive: Path, directory: Path) -> Path:
             hint="Check both paths, their permissions and the free space in the folder. Then restore into another empty folder.",
             code="restore.failed",
         ) from None
-    for name in (SECRET_FILE, KEY_FILE):
-        (directory / name).chmod(0o600)
     return directory / CONFIGURATION

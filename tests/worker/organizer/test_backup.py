@@ -16,13 +16,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pytest
 
 from scoring.errors import NeucoError
 from tests.waiting import LIMIT_S
-from tests.worker.harness.harness import KEY, ROOT, Harness, embeddings, git
+from tests.worker.harness.harness import KEY, ROOT, Harness, Killed, embeddings, git
 from worker.challenge.configuration import load
+from worker.challenge.files import read_secret
+from worker.challenge.signing import read_signer
 from worker.cli import guarded
 from worker.fairness import receipts
 from worker.organizer.archiving import CONFIGURATION, DATABASE, read_backup, write_backup
@@ -248,6 +251,26 @@ def test_an_unfinished_restore_is_no_challenge(harness: Harness, tmp_path: Path)
 
     with ThreadPoolExecutor(2) as threads:
         assert sorted(threads.map(restored, range(2))) == [False, True]
+
+
+def test_a_restore_that_is_killed_leaves_no_open_secrets(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are private before there is a configuration, however little follows it."""
+    unpack = zipfile.ZipFile.extractall
+
+    def killed(*arguments: Any) -> None:
+        unpack(*arguments)
+        raise Killed
+
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, tmp_path / "a.zip")
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", killed)
+    with pytest.raises(Killed):
+        read_backup(tmp_path / "a.zip", tmp_path / "place")
+    restored = load(tmp_path / "place" / CONFIGURATION)
+    assert read_secret(restored) == read_secret(load(harness.path))
+    assert read_signer(restored) == read_signer(load(harness.path))
 
 
 def test_a_dump_is_not_recorded_while_a_worker_runs(

@@ -14,7 +14,7 @@ from pathlib import Path
 def write_files(folder: Path, files: Mapping[str, bytes], *, private: tuple[str, ...] = ()) -> None:
     """Write files into a folder; if one cannot be written, nothing is left that was not there before.
 
-    Each is written under another name, and all are renamed when all are complete.
+    Each is written under another name, and all are renamed, in their order, when all are complete.
 
     Args:
         folder: The folder, which is made if it does not exist.

@@ -111,7 +111,6 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
             keys.append(directory / name)
         bundle = sources(configuration, now=now)
         files = {
-            "challenge.yaml": text.encode(),
             SCHEMA: f"{schema}\n".encode(),  # for editors
             ".gitignore": GITIGNORE.encode(),
             "bundle.zip": _packed(bundle, configuration, directory),
@@ -121,7 +120,8 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
         for codename in new.phases:
             example = last if codename == list(new.phases)[-1] else dev
             files |= example.files(codename)
-        write_files(directory, files, private=("tasks/",))
+        # The configuration last: nothing takes the folder for a challenge before.
+        write_files(directory, {**files, "challenge.yaml": text.encode()}, private=("tasks/",))
     except BaseException:
         with suppress(OSError):
             for key in keys:

@@ -106,6 +106,20 @@ def test_of_two_at_once_one_makes_the_challenge(tmp_path: Path, monkeypatch: pyt
     assert {path: path.read_bytes() for path in (tmp_path / "c").rglob("*") if path.is_file()} == written
 
 
+def test_the_configuration_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed `init` leaves no folder that works but lacks, for example, what keeps the secrets out of git."""
+    replace_file, missing = Path.replace, list[str]()
+
+    def replaced(part: Path, place: Path) -> Path:
+        if place.name == "challenge.yaml":
+            missing.extend(name for name in scaffold.WRITTEN if not (place.parent / name).exists())
+        return replace_file(part, place)
+
+    monkeypatch.setattr(Path, "replace", replaced)
+    scaffold.create(tmp_path / "c", PLAN, now=NOW)
+    assert missing == ["challenge.yaml"]
+
+
 @pytest.mark.processes
 def test_git_takes_only_what_may_be_published(tmp_path: Path) -> None:
     """Whatever else is put into the folder, such as a token, a backup or a report, `git add` leaves it out."""

@@ -33,7 +33,7 @@ from worker.publishing.boards import (
     make_boards,
 )
 from worker.publishing.pushing import REPLACES_FOREIGN, place
-from worker.state import ACTIVE, COUNTED, Completed, State, Transaction
+from worker.state import ACTIVE, COUNTED, Completed, Deposed, State, Transaction
 
 _NEVER = "0001-01-01T00:00:00+00:00"
 
@@ -68,7 +68,10 @@ def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
             if failure is not None:
                 raise failure
             if lock.take():
-                _publish_leading(session, generation)
+                try:
+                    _publish_leading(session, generation)
+                except Deposed:
+                    lock.close()  # another process leads now, and publishes
             else:
                 wait.pause("publish the boards")
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from scoring.errors import OrganizerError
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from tests.worker.harness.overtaken import Overtaken
 from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
 from worker.intake import changes
 from worker.organizer import decisions
-from worker.organizer.board_by_hand import close, reopen
+from worker.organizer.board_by_hand import close, publish_now, reopen
 from worker.organizer.reveal import choose, reveal
 from worker.organizer.session import open_session
 from worker.sandbox import Fault, FaultPlan
@@ -195,6 +195,28 @@ def test_a_board_that_is_made_during_a_close_counts(harness: Harness, worker: St
         close(replace(session, store=store), "dev")
     worker.drive()
     assert set(harness.teams()) == {"A", "B"}
+
+
+def test_a_push_goes_on_when_its_command_loses_the_lead(harness: Harness, worker: StepWorker) -> None:
+    """On PostgreSQL, whose server has closed the connection with the lock; whoever leads next publishes what was asked for."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    already = iter([False, False, True])  # the request, the beginning of the lead, the making of boards
+
+    def another_leads() -> None:
+        if not next(already):
+            store.faster = another_leads
+            return
+        with session.store.lead(session.now):
+            pass
+
+    with (
+        open_session(harness.path) as session,
+        closing(Overtaken(session.configuration.database_url)) as store,
+    ):
+        store.faster = another_leads
+        published = publish_now(replace(session, store=store), tell=print)
+    assert published.commit == git(harness.board, "rev-parse", "main").strip()
 
 
 def test_of_two_closes_the_first_one_counts(harness: Harness, worker: StepWorker) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -29,7 +29,7 @@ from leaderboard.ranking import next_board, task_stability
 from leaderboard.ranking.dynamic_rank import rank
 from leaderboard.rendering import public_rows
 from leaderboard.rules import PhaseRules
-from leaderboard.snapshot import Board, Entry, Figures, PhaseSnapshot
+from leaderboard.snapshot import Board, Entry, Figures, PhaseSnapshot, RowStability
 from scoring.evaluate import score_embeddings
 from scoring.inputs.tables import LabelRow
 from scoring.protocol import Protocol, Recipe, ids_hash, row_set_hash
@@ -38,7 +38,6 @@ from scoring.tasks import TaskType
 from scoring.tasks.tasks import make_task
 from tests.leaderboard.harness.phases import START, entry
 from tests.scoring.inputs.reading_tables import embeddings_of
-from tests.worker.harness.rules import phase_rules
 from worker.fairness.membership import LadderEntry, ladders
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
@@ -458,9 +457,14 @@ def check_board(snapshot: PhaseSnapshot, board: Board, before: Board | None = No
     other = other_tasks(
         table, snapshot.codename, rules.replicates, weigh=weigh, numbered=numbered, ghost=rules.ghost_task
     )
-    assert [list(row.without.values()) for row in stability if row] == other.without.tolist()
-    assert [row.p_first for row in stability if row] == other.first.tolist()
-    assert [row.keeps_order for row in stability if row] == [*other.same_order, None]
+    check_stability([row for row in stability if row], other)
+
+
+def check_stability(rows: Sequence[RowStability], other: OtherTasks) -> None:
+    """Compare ranks without a task, and shares of replicates with other tasks."""
+    assert [list(row.without.values()) for row in rows] == other.without.tolist()
+    assert [row.p_first for row in rows] == other.first.tolist()
+    assert [row.keeps_order for row in rows] == [*other.same_order, None]
 
 
 def check_bootstrap(
@@ -613,7 +617,7 @@ TABLES = npst.arrays(
 
 @given(TABLES, st.data())
 def test_the_dynamic_rank_of_any_table(table: np.ndarray, data: st.DataObject) -> None:
-    """Weights, task ranks, R, ranks and ranks by mean are those of the page, whoever weighs and has a number."""
+    """Weights, ranks on tasks and by mean, R, ranks, and what other tasks change are the page's, whoever weighs and has a number."""
     weigh, numbered = data.draw(st.tuples(*[npst.arrays(np.bool_, len(table))] * 2))
     ghost = data.draw(st.sampled_from([0.0, 0.5]))
     ranking = rank(table, weighs=weigh, numbered=numbered, ghost_task=ghost)
@@ -624,6 +628,13 @@ def test_the_dynamic_rank_of_any_table(table: np.ndarray, data: st.DataObject) -
     assert ranking.weighted_ranks == pytest.approx(weighted, abs=1.1e-9)
     assert list(ranking.ranks) == final
     assert list(ranking.ranks_by_mean) == places(means, numbered)
+    names, number = [str(task) for task in range(table.shape[1])], 30
+    rows = task_stability(
+        table, names, weighs=weigh, numbered=numbered, ghost_task=ghost, phase="dev", replicates=number
+    )
+    assert bool(rows) == (len(names) > 1 and numbered.sum() > 1)
+    if rows:
+        check_stability(rows, other_tasks(table, "dev", number, weigh=weigh, numbered=numbered, ghost=ghost))
 
 
 def test_the_vectors_of_other_tasks() -> None:
@@ -638,20 +649,22 @@ def test_the_vectors_of_other_tasks() -> None:
     product = task_stability(
         table, given_["tasks"], weighs=every, numbered=every, phase="eval", replicates=given_["replicates"]
     )
-    assert [list(row.without.values()) for row in product] == given_["without"]
-    assert [row.p_first for row in product] == given_["first"]
-    assert [row.keeps_order for row in product] == [*given_["same_order"], None]
+    check_stability(product, other)
 
 
 VALUES = st.floats(-5, 100, allow_nan=False)
+# A content whose first file has no score keeps the first place; the last value is exactly a step higher, which is not enough.
+ON_THE_STEP = [(content, True, True, number > 0) for number, content in enumerate("abac")]
 
 
 @given(
     st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans(), st.booleans()), max_size=20),
     st.lists(VALUES, min_size=6, max_size=6),
+    st.sampled_from([0.1, 0.5]),
 )
+@example(ON_THE_STEP, [10.0, 11.0, 11.5, 0.0, 0.0, 0.0], 0.5)
 def test_the_answers_of_ladders(
-    submissions: list[tuple[str, bool, bool, bool]], q_means: list[float]
+    submissions: list[tuple[str, bool, bool, bool]], q_means: list[float], step: float
 ) -> None:
     """Two teams climb two ladders each, whatever the order of reading; a content without a score now only keeps its place."""
     values = dict(zip("abcdef", q_means, strict=True))
@@ -665,12 +678,12 @@ def test_the_answers_of_ladders(
         )
         for pk, (content, team, public, scored) in enumerate(submissions)
     ]
-    rules = phase_rules(selection="ladder", ladder_step=0.1)
+    rules = PhaseRules(selection="ladder", ladder_step=step)
     expected = {}
     for team in {one.team for one in ladder_entries}:
         own = [one for one in ladder_entries if one.team == team]
         scored = {one.content for one in own if one.q_mean is not None}
-        climbed = answers({one.content: values[one.content] for one in own if one.content in scored}, 3, 0.1)
+        climbed = answers({one.content: values[one.content] for one in own if one.content in scored}, 3, step)
         expected |= {one.submission: climbed[one.content] for one in own if one.q_mean is not None}
     shown_values = ladders(ladder_entries[::-1], rules)
     assert {pk: (answer.value, answer.counts) for pk, answer in shown_values.items()} == expected

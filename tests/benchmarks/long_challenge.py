@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard import Board, PhaseSite, Site, Terms
+from leaderboard import Board, PhaseRules, PhaseSite, Site, Terms
 from leaderboard.git import with_signature
 from leaderboard.ranking import append_board, next_board
 from leaderboard.rendering import render, update_history
@@ -27,7 +27,6 @@ from scoring.metrics import mean_quality, quality, shown
 from scoring.protocol import Protocol, ids_hash
 from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType, make_task
-from tests.worker.harness.rules import phase_rules
 from worker.challenge.records import PhaseRecord
 from worker.challenge.signing import Signer
 from worker.fairness import commitments, disclosure, events, manifests, receipts
@@ -188,7 +187,7 @@ def record_of(size: Size) -> PhaseRecord:
             secret_commitment=secret_commitment(phase_key(SECRET, PHASE)),
         ),
         engine="local",
-        rules=phase_rules(replicates=REPLICATES),
+        rules=PhaseRules(baselines=(), replicates=REPLICATES),
     )
 
 

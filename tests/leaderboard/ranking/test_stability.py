@@ -1,4 +1,4 @@
-"""Other tasks: laws of leaving one out and of drawing tasks again, and how often what they say is true."""
+"""Other tasks: laws, and how often what they say is true; the formulas are compared in tests/acceptance/test_protocol_page.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from leaderboard.ranking.dynamic_rank import rank
 from leaderboard.ranking.stability import stability_sentence, task_stability
-from leaderboard.ranking.uncertainty import counted_draws
 from leaderboard.snapshot import RowStability
 from tests.leaderboard.ranking.test_ranking import tables
 
@@ -59,30 +58,6 @@ def agreement(tasks: int, runs: int, teams: int = 8, replicates: int = 400) -> d
 def test_a_share_of_95_percent_is_right_in_nearly_as_many_cases() -> None:
     """With nine tasks, neighbors that keep their order in 95 % of the replicates are in the true order in 90 to 98 % of the cases."""
     assert 0.90 <= agreement(9, 250)["right when sure"] <= 0.98
-
-
-@given(tables, st.data())
-def test_every_choice_of_tasks_is_ranked_like_a_board(table: np.ndarray, data: st.DataObject) -> None:
-    """Each replicate is the ranking of the table of the drawn tasks, some of them twice; each task left out, that of the others."""
-    rows, tasks = table.shape
-    flags = st.lists(st.booleans(), min_size=rows, max_size=rows).map(np.array)
-    facts = {"weighs": data.draw(flags), "numbered": data.draw(flags)}
-    facts["ghost_task"] = data.draw(st.sampled_from([0.0, 0.5]))
-    made = stability(table, **facts)
-    if tasks < 2 or facts["numbered"].sum() < 2:
-        assert made == ()
-        return
-    for task in range(tasks):
-        others = rank(np.delete(table, task, axis=1), **facts)
-        assert [row.without[str(task)] for row in made] == list(others.ranks)
-    drawn = counted_draws(f"task bootstrap 1\0dev\0{tasks}", tasks, 100)
-    boards = [rank(np.repeat(table, counts, axis=1), **facts) for counts in drawn]
-    assert [row.p_first for row in made] == [
-        np.mean([board.ranks[row] == 1 for board in boards]) for row in range(rows)
-    ]
-    now = np.sign(np.diff(rank(table, **facts).weighted_ranks))
-    kept = np.mean([np.sign(np.diff(board.weighted_ranks)) == now for board in boards], axis=0)
-    assert [row.keeps_order for row in made] == [*kept, None]
 
 
 @given(tables, st.data())

@@ -135,15 +135,6 @@ def test_a_part_that_is_missing_or_foreign_is_not_published_now(
 
 
 @pytest.mark.processes
-def test_files_are_not_recomputed_without_them_or_on_request(
-    fair: Fair, repository: PublicRepository
-) -> None:
-    """A copy of the board alone lacks the files, and nobody is blamed for that."""
-    assert statuses(published_verdicts(read_folder(fair.public))) == [Status.BELIEVED]
-    assert statuses(published_verdicts(repository, recompute=False)) == [Status.BELIEVED]
-
-
-@pytest.mark.processes
 @pytest.mark.parametrize("reference", [b"[]", b'{"format":1,"branch":"files","commit":"../x"}'])
 def test_a_reference_that_cannot_be_read_is_a_contradiction(
     repository: PublicRepository, reference: bytes

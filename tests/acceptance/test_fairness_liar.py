@@ -132,15 +132,6 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
     )
 
 
-def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> None:
-    """A score that was raised before it was registered contradicts only the submitted file."""
-    raise_score(score(story, "C"), 0.05)
-    file = tmp_path / "c.csv"
-    file.write_bytes(FILES["C"])
-    (verdict,) = submission_verdicts(story.publish(), file, engine="local")
-    assert (verdict.status, "do not follow from this file" in verdict.sentence) == (Status.CONTRADICTED, True)
-
-
 @pytest.mark.parametrize(
     ("changes", "is_told"),
     [

@@ -17,7 +17,6 @@ from tests.leaderboard.harness.phases import START, steady
 from tests.leaderboard.harness.played import PlayedPhase
 from tests.leaderboard.harness.revealed import revealed_site
 from tests.leaderboard.harness.site_fixtures import (
-    embed2scale_site,
     methods_site,
     moving_site,
     phase_site,
@@ -58,12 +57,6 @@ def test_a_site_is_read_from_its_files(hostile: str) -> None:
         Site(title="T", phases=(phase_site(waiting=waiting, decisions=(decision,)),)),
     ):
         assert_same(site)
-
-
-@pytest.mark.slow
-def test_a_long_history_is_read_from_its_files() -> None:
-    """The boards of 2025."""
-    assert_same(embed2scale_site())
 
 
 NAMES = st.sampled_from(["A", "a", "Α", "A (2)", "Beta", "", "x" * 90])

@@ -130,13 +130,6 @@ def test_the_changelog_begins_with_this_version() -> None:
     assert headings[0].split()[0] == __version__
 
 
-@pytest.mark.parametrize(("package", "above"), [("scoring", "leaderboard|worker"), ("leaderboard", "worker")])
-def test_packages_import_downward(package: str, above: str) -> None:
-    """A package imports nothing from the packages above it, so it can be used without them."""
-    upward = re.compile(rf"^ *(?:from|import) (?:{above})\b", re.MULTILINE)
-    assert [path for path in (ROOT / package).rglob("*.py") if upward.search(path.read_text())] == []
-
-
 def test_every_fault_can_be_planted() -> None:
     """The text that ``python -m tests.faults`` replaces occurs once in its file, and the tests that must notice it exist."""
     for name, fault in tomllib.loads((ROOT / "tests" / "faults" / "faults.toml").read_text()).items():

@@ -45,18 +45,6 @@ class Stop:
         return reduce(getattr, self.name.split("."), importlib.import_module(self.module))
 
 
-def named() -> list[str]:
-    """Return every name on the page that has the form of a module with something in it."""
-    return re.findall(r"`([\w/]+\.py:[\w.]+)`", PAGE.read_text())
-
-
-@pytest.mark.parametrize("place", named())
-def test_every_place_on_the_page_exists(place: str) -> None:
-    """A renamed module or function must be renamed on the page, too."""
-    module, _, name = place.partition(".py:")
-    assert Stop(module.replace("/", "."), name, in_child=False).function is not None
-
-
 def stops() -> list[Stop]:
     """Read the stops from the page."""
     section = PAGE.read_text().split("## The path of a submission")[1].split("\n## ")[0]

@@ -82,9 +82,7 @@ def test_nothing_is_scored_before_the_value_is_known(
         assert (worker.states(), harness.status(pk)) == ({pk: "fetched"}, "submitted")
         clock.advance(3 * 86400)
         worker.drive(lambda: WAITING in worker.alerts())
-        with worker.store.read() as tx:
-            (told,) = [alert.text for alert in tx.alerts() if alert.code == WAITING]
-        assert f"1 for the public random value of phase dev, the oldest is {pk}" in told
+        assert f"1 for the public random value of phase dev, the oldest is {pk}" in worker.alert(WAITING)
         harness.configure({"fairness": {"drand_servers": servers}})
         worker.reload()
         worker.drive(lambda: worker.states()[pk] == "published")

@@ -582,9 +582,9 @@ class StepWorker:
             return {alert.code for alert in tx.alerts()}
 
     def alert(self, code: str) -> str:
-        """Return the text of the one unresolved alert with this code."""
+        """Return the text of the one unresolved alert with this code; empty if there is none."""
         with self.store.read() as tx:
-            (text,) = (alert.text for alert in tx.alerts() if alert.code == code)
+            (text,) = [alert.text for alert in tx.alerts() if alert.code == code] or [""]
         return text
 
     def scoring(self, stage: str) -> bool:

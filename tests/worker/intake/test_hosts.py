@@ -58,20 +58,6 @@ def test_only_hosts_have_baselines(harness: Harness, worker: StepWorker) -> None
     assert not {"Organizers", "cohost"} & {team for line in history(harness) for team in line}
 
 
-def test_a_baseline_has_its_name_on_every_board(harness: Harness, worker: StepWorker) -> None:
-    """A mark at EvalAI makes no baseline; only the configured name does."""
-    harness.evalai.rename_team("host", "Host_1_Team")
-    harness.submit("host", embeddings(0), method_name=BASELINE)
-    worker.drive()
-    trial = harness.submit("host", embeddings(1), method_name="pooled means")
-    worker.drive()
-    assert rows(harness) == {BASELINE: None}
-    harness.evalai.edit(trial, is_baseline=True)
-    worker.drive()
-    assert rows(harness) == {BASELINE: None}
-    assert "Host_1_Team" not in {team for line in history(harness) for team in line}
-
-
 def test_a_baseline_is_a_decision_only_after_the_first_ranked_entry(
     harness: Harness, worker: StepWorker
 ) -> None:

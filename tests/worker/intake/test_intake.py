@@ -231,19 +231,6 @@ def test_messages_that_ask_for_nothing(harness: Harness, worker: StepWorker) -> 
     assert worker.alerts() == {"queue.foreign"}
 
 
-def test_a_submission_stays_public_or_private_as_it_was_sent(harness: Harness, worker: StepWorker) -> None:
-    """What its participant makes of it later at EvalAI changes nothing that is published."""
-    private = harness.submit("A", embeddings(1), is_public=False)
-    public = harness.submit("B", embeddings(2), method_name="a method")
-    worker.drive()
-    before = harness.published("README.md"), harness.boards()
-    harness.evalai.edit(private, is_public=True)
-    harness.evalai.edit(public, is_public=False)
-    worker.drive()
-    assert harness.teams() == ["B"]
-    assert (harness.published("README.md"), harness.boards()) == before
-
-
 def test_the_listing_finds_submissions_with_a_lost_message(harness: Harness, worker: StepWorker) -> None:
     """Also one that an earlier worker left running."""
     pks = [harness.submit(team, embeddings(1)) for team in "AB"]

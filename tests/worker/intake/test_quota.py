@@ -12,12 +12,6 @@ DAY = 86400.0
 LIMIT = "max_submissions_per_day"
 
 
-def told(worker: StepWorker) -> str:
-    """Return the text of the alert; empty if there is none."""
-    with worker.store.read() as tx:
-        return next((alert.text for alert in tx.alerts() if alert.code == "submission.quota"), "")
-
-
 def answered(harness: Harness, worker: StepWorker, team: str, content: bytes) -> int:
     """Let a team's submission be answered."""
     pk = harness.submit(team, content)
@@ -41,15 +35,15 @@ def test_more_answers_than_evalai_allows_are_told(
     worker.drive()
     first, _ = (answered(harness, worker, "A", embeddings(number)) for number in range(2))
     answered(harness, worker, "B", embeddings(3))
-    assert told(worker) == ""
+    assert worker.alert("submission.quota") == ""
     harness.evalai.edit(first, status="cancelled")
     third = answered(harness, worker, "A", embeddings(2))
     assert harness.status(third) == "finished"
-    assert words in told(worker)
-    assert f"Team 'A' (number {worker.row(third).team_key})" in told(worker)
+    assert words in worker.alert("submission.quota")
+    assert f"Team 'A' (number {worker.row(third).team_key})" in worker.alert("submission.quota")
     assert {row["submission"] for row in harness.boards() if row["team"] == "A"} == {third}
     worker.advance(DAY + 60)
-    assert told(worker) == ""
+    assert worker.alert("submission.quota") == ""
 
 
 def test_files_with_faults_are_free_and_each_day_begins_at_midnight(
@@ -63,4 +57,4 @@ def test_files_with_faults_are_free_and_each_day_begins_at_midnight(
     answered(harness, worker, "A", embeddings(0))
     worker.advance(DAY)
     answered(harness, worker, "A", embeddings(1))
-    assert told(worker) == ""
+    assert worker.alert("submission.quota") == ""

@@ -23,12 +23,6 @@ def clock() -> ManualClock:
     return ManualClock(datetime.now(UTC))
 
 
-def told(worker: StepWorker, code: str) -> str:
-    """Return the text of the alert with a code; empty if there is none."""
-    with worker.store.read() as tx:
-        return next((alert.text for alert in tx.alerts() if alert.code == code), "")
-
-
 def test_what_waits_for_three_days_is_told_until_it_goes_on(harness: Harness, worker: StepWorker) -> None:
     """With each reason, how many wait for it, and the oldest; before that, `status` shows it."""
     document = yaml.safe_load(harness.path.read_text())
@@ -41,11 +35,11 @@ def test_what_waits_for_three_days_is_told_until_it_goes_on(harness: Harness, wo
     worker.drive(lambda: all(worker.states().get(pk) == "fetched" for pk in waiting))
     worker.wait(30)
     pause = f"2 for the end of the pause (`neuco-worker challenge pause --undo`), the oldest is {waiting[0]}"
-    assert told(worker, "submission.waiting") == ""
+    assert worker.alert("submission.waiting") == ""
     assert pause in harness.command("status", COLUMNS="250").stdout
     worker.clock.advance(3 * DAY)
     worker.wait(30)
-    text = told(worker, "submission.waiting")
+    text = worker.alert("submission.waiting")
     assert "3 submissions have waited for more than three days" in text
     assert (
         f"1 for the organizers (on hold: facts.phase_unconfigured), the oldest is {on_hold}; {pause}." in text
@@ -53,11 +47,11 @@ def test_what_waits_for_three_days_is_told_until_it_goes_on(harness: Harness, wo
     harness.decide("challenge", "pause", "--undo")
     worker.finish(*waiting)
     worker.wait(30)
-    assert "1 submission has waited" in told(worker, "submission.waiting")
+    assert "1 submission has waited" in worker.alert("submission.waiting")
     harness.path.write_text(yaml.safe_dump(document))
     worker.reload()
     worker.drive(lambda: harness.status(on_hold) == "finished")
-    worker.drive(lambda: told(worker, "submission.waiting") == "")
+    worker.drive(lambda: worker.alert("submission.waiting") == "")
 
 
 def test_what_evalai_gave_up_is_told_once_and_comes_back(harness: Harness, worker: StepWorker) -> None:
@@ -72,13 +66,13 @@ def test_what_evalai_gave_up_is_told_once_and_comes_back(harness: Harness, worke
     assert worker.alerts() == {"submission.given_up", "challenge.paused"}
     assert (
         f"2 submissions as cancelled that had waited for 14 days without an answer: {first}, {second}."
-        in told(worker, "submission.given_up")
+        in worker.alert("submission.given_up")
     )
     harness.decide("challenge", "pause", "--undo")
     harness.decide("challenge", "retry", str(first))
     worker.finish(first)
     worker.wait(30)
-    assert f": {second}." in told(worker, "submission.given_up")
+    assert f": {second}." in worker.alert("submission.given_up")
     harness.decide("challenge", "follow", str(second), "--yes", "--reason", "withdrawn")
     worker.wait(30)
     assert worker.alerts() == set()
@@ -96,7 +90,7 @@ def test_what_evalai_failed_is_told_once_and_answered_all_the_same(
     assert harness.evalai.give_up(timedelta(hours=2), as_failed=True) == pks
     worker.wait(30)
     assert worker.alerts() == {"submission.timed_out", "challenge.paused"}
-    assert "2 submissions as failed that had waited for hours" in told(worker, "submission.timed_out")
+    assert "2 submissions as failed that had waited for hours" in worker.alert("submission.timed_out")
     harness.decide("challenge", "pause", "--undo")
     worker.drive(lambda: {harness.status(pk) for pk in pks} == {"finished"})
     worker.drive(lambda: worker.alerts() == set())
@@ -121,7 +115,7 @@ def test_what_evalai_gave_up_while_no_worker_ran_is_told_once(
     worker.start()
     worker.wait(30)
     assert worker.alerts() == {code, "challenge.paused"}
-    assert "2 submissions" in told(worker, code)
+    assert "2 submissions" in worker.alert(code)
 
 
 def test_a_cancellation_by_the_team_is_no_giving_up(harness: Harness, worker: StepWorker) -> None:
@@ -152,7 +146,7 @@ def test_a_pause_is_told_after_an_hour_until_it_ends(
     assert json.loads(harness.command("status", "--json").stdout)["paused"]["mode"] == mode
     worker.clock.advance(3600)
     worker.drive(lambda: worker.alerts() == {"challenge.paused"})
-    assert told(worker, "challenge.paused").startswith(said)
+    assert worker.alert("challenge.paused").startswith(said)
     assert harness.command("status", COLUMNS="250").stdout.count(said) == 1
     harness.decide("challenge", "pause", "--undo")
     assert worker.alerts() == set()

@@ -434,7 +434,6 @@ SENTENCES: list[tuple[dict[str, Any], str, dict[str, str]]] = [
     ),
     ({}, "top:1", {"terms_and_conditions": "of the first team on the final board"}),
     ({}, "top:3", {"terms_and_conditions": "of the first 3 teams on the final board"}),
-    ({}, "top:3", {"terms_and_conditions": "of the first 3 teams on the final board"}),
 ]
 """Rules of the phase dev and `fairness.publish_files`, and what pages say about them."""
 

@@ -39,7 +39,6 @@ from worker.verify.public import PublicRepository, opened
 BEGUN = datetime.fromisoformat("2023-09-15T12:00:00+00:00")
 """An hour after the round of drand in liar_draws.py."""
 EVERY = timedelta(hours=1)
-REPLICATES = 100  # of the bootstrap; few, for speed
 
 
 @dataclass
@@ -378,8 +377,6 @@ def _begun(entry: Mapping[str, Any], signer: Signer) -> dict[str, Any]:
 def _dated(fields: Mapping[str, Any], moments: list[str]) -> dict[str, Any]:
     at = BEGUN + moments.index(fields["at"]) * EVERY + EVERY / 2
     dated = {**copy.deepcopy(dict(fields)), "at": at.isoformat()}
-    if "rules" in dated:
-        dated["rules"]["replicates"] = REPLICATES
     if "submitted_at" in dated:  # in the order of the numbers, and before anything is scored
         dated["submitted_at"] = (BEGUN + timedelta(seconds=dated["submission"] % 1000)).isoformat()
     if dated.get("closed_at") is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from worker.sandbox.call import Refusal, error
 from worker.sandbox.state import NEW, SandboxPhase, SandboxSubmission, Team, User, World
 
-IN_PROGRESS = ("submitted", "submitting", "resuming", "queued", "running")
+WAITING = ("submitted", "submitting", "resuming", "queued")
+IN_PROGRESS = (*WAITING, "running")
 NOT_COUNTED = ("failed", "cancelled")
 KEPT_BY_RERUN = (
     "participant_team", "challenge_phase", "created_by", "input_file", "submitted_at", "completed_at", "method_name",
@@ -177,16 +177,3 @@ def edit(world: World, submission: SandboxSubmission, changes: Mapping[str, Any]
     if changes.get("is_public"):
         submission["when_made_public"] = world.clock.now()
     world.effect("cancelled" if changes.get("status") == "cancelled" else "edited", submission["id"])
-
-
-def give_up(world: World, waiting: timedelta, status: str) -> list[SandboxSubmission]:
-    """End what nobody has picked up for so long, in all challenges; what is running continues."""
-    now = world.clock.now()
-    given_up = [
-        s
-        for s in world.submissions.values()
-        if s["status"] in IN_PROGRESS[:-1] and (s["rerun_resumed_at"] or s["submitted_at"]) <= now - waiting
-    ]
-    for submission in given_up:
-        edit(world, submission, {"status": status})
-    return given_up

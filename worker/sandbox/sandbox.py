@@ -158,15 +158,25 @@ class Sandbox:
 
     @_locked
     def give_up(self, waiting: timedelta = timedelta(days=14), *, as_failed: bool = False) -> list[int]:
-        """End what has waited for so long in any challenge: EvalAI's maintenance cancels it, its queue time limit makes it failed.
+        """End what nobody has picked up for so long, in all challenges; what is running continues.
+
+        EvalAI's maintenance cancels it, its queue time limit makes it failed.
 
         Returns:
             The submissions that were ended. None of them was answered by a worker.
         """
-        given_up = lifecycle.give_up(self.world, waiting, "failed" if as_failed else "cancelled")
-        for submission in given_up if as_failed else ():
-            submission["completed_at"] = self.world.clock.now()
-            submission["stderr_file"] = self.world.store(submission, "x.txt", lifecycle.QUEUE_TIMEOUT)
+        world, now = self.world, self.world.clock.now()
+        given_up = [
+            s
+            for s in world.submissions.values()
+            if s["status"] in lifecycle.WAITING
+            and (s["rerun_resumed_at"] or s["submitted_at"]) <= now - waiting
+        ]
+        for submission in given_up:
+            lifecycle.edit(world, submission, {"status": "failed" if as_failed else "cancelled"})
+            if as_failed:
+                submission["completed_at"] = now
+                submission["stderr_file"] = world.store(submission, "x.txt", lifecycle.QUEUE_TIMEOUT)
         return [submission["id"] for submission in given_up]
 
     # Submissions ------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from functools import wraps
-from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from worker.sandbox import lifecycle
@@ -42,11 +42,11 @@ def _set(thing: SandboxChallenge | SandboxPhase, changes: Mapping[str, Any]) -> 
     thing.fields |= changes
 
 
-class Sandbox:
+class Sandbox(ExitStack):
     """An EvalAI server on loopback, with its state in memory.
 
-    It is a context manager that listens from ``__enter__`` to ``__exit__``. Its methods act at once and without HTTP, so they need no
-    token, do not count against the rate limit and have no faults; calls over HTTP have all of these.
+    It is a context manager that listens until its end; after that, the state can still be read. Its methods act at once and without HTTP,
+    so they need no token, do not count against the rate limit and have no faults; calls over HTTP have all of these.
 
     Args:
         settings: The challenge.
@@ -61,37 +61,24 @@ class Sandbox:
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
+        super().__init__()
         self.settings = settings or SandboxSettings()
         draws = rng or random.Random(0)  # noqa: S311 - draws faults, not secrets
         self.world = World(self.settings, clock or Clock(), draws)
         self.journal, self.faults = self.world.journal, self.world.faults
         self.challenge, self.queue = self.settings.challenge, self.settings.queue
         self._issued: dict[str, str] = {}
-        self._listeners: list[Listener] = []
         self.url = ""
         self.media_url = ""
 
     def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def start(self) -> Self:
         """Listen on two ports of loopback: one for the API, and one for the files, which then have another origin."""
         app, port = create_application(self.world), self.settings.port
-        for number in (port, port and port + 1):
-            self._listeners.append(Listener(app, number))
-        self.url, self.media_url = (listener.url for listener in self._listeners)
+        self.url, self.media_url = (
+            self.enter_context(closing(Listener(app, number))).url for number in (port, port and port + 1)
+        )
         self.world.media_url = self.media_url
         return self
-
-    def close(self) -> None:
-        """Stop listening; the state can still be read."""
-        while self._listeners:
-            self._listeners.pop().close()
 
     @property
     def media_host(self) -> str:

@@ -166,7 +166,7 @@ class Harness:
         self._processes: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Self:
-        self.evalai.start()
+        self.evalai.__enter__()
         self._write_challenge()
         self.configure({})
         if self._cells is not None:

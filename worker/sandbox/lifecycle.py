@@ -43,17 +43,6 @@ def check_open(world: World, phase: SandboxPhase, user: User) -> None:
         raise error(403, "Sorry, you are not allowed to participate in this challenge phase")
 
 
-def check_concurrency(world: World, phase: SandboxPhase, team: Team) -> None:
-    """Check that a team does not have too many submissions in progress.
-
-    Raises:
-        Refusal: 406 otherwise.
-    """
-    busy = sum(s["status"] in IN_PROGRESS for s in world.of(team, phase))
-    if busy >= phase.fields["max_concurrent_submissions_allowed"]:
-        raise error(406, IN_PROGRESS_TEXT.format(busy))
-
-
 def insert(world: World, row: SandboxSubmission) -> SandboxSubmission:
     """Number a new row and keep it, if its team has submissions left in the phase; failed and cancelled ones do not count.
 
@@ -101,7 +90,9 @@ def add(
         Refusal: If the server does not accept it.
     """
     check_open(world, phase, user)
-    check_concurrency(world, phase, team)
+    busy = sum(s["status"] in IN_PROGRESS for s in world.of(team, phase))
+    if busy >= phase.fields["max_concurrent_submissions_allowed"]:
+        raise error(406, IN_PROGRESS_TEXT.format(busy))
     if not content:
         raise Refusal(406, {"input_file": ["The submitted file is empty."]})
     is_public = description.get("is_public")

@@ -153,13 +153,19 @@ def export_results(
 
     Example: `neuco-worker export results/dev/mine_20260314_120000 --to neurobench --output neurobench`
     """
+    from leaderboard.exchange import neurobench_documents, rows_of_runs, write_submission
+
     if to == "neurobench":
-        _to_neurobench(source, output)
+        documents = neurobench_documents(source)
+        if output is None:
+            print(json.dumps(documents, indent=2))
+        else:
+            texts = {f"{each['task']}.json": json.dumps(each, indent=2) + "\n" for each in documents}
+            write_files(output, {name: text.encode() for name, text in texts.items()})
+            print(f"Wrote {count_of(len(documents), 'task')} to {output}.")
         return
     if output is None:
         raise typer.BadParameter("--to geobench needs --output DIR.")
-    from leaderboard.exchange import rows_of_runs, write_submission
-
     rows, left_out = rows_of_runs(source, phase)
     for name in left_out:
         print(f"Left out: {printable(name)} has no scores of folds, or no types of tasks.", file=sys.stderr)
@@ -167,16 +173,3 @@ def export_results(
     print(
         f"Wrote {rows['backbone'].nunique()} entries on {count_of(rows['dataset'].nunique(), 'task')} to {output}."
     )
-
-
-def _to_neurobench(source: Path, output: Path | None) -> None:
-    from leaderboard.exchange import neurobench_documents
-
-    documents = neurobench_documents(source)
-    if output is None:
-        print(json.dumps(documents, indent=2))
-        return
-    write_files(
-        output, {f"{each['task']}.json": (json.dumps(each, indent=2) + "\n").encode() for each in documents}
-    )
-    print(f"Wrote {count_of(len(documents), 'task')} to {output}.")

@@ -184,19 +184,14 @@ def compare(
 
     Example: `neuco-worker compare results/results/ours_20260314_120000 results/results/theirs_20260314_120500`
     """
-    from leaderboard.exchange import compare_runs, comparison_document
+    from leaderboard.exchange import OVERALL, compare_runs, comparison_document
 
     compared = compare_runs(runs)
     if json_output:
         print(json.dumps(comparison_document(compared), indent=2))
         return
-    _show_compared(compared)
 
-
-def _show_compared(compared: Compared) -> None:
-    """Print a table for each run that is compared with the first, so that each fits a terminal of 80 columns."""
-    from leaderboard.exchange import OVERALL
-
+    # a table for each run that is compared with the first, so that each fits a terminal of 80 columns
     console = Console(highlight=False)
     first, *others = compared.names
     console.print(f"A: {first}", markup=False, soft_wrap=True)

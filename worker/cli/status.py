@@ -262,6 +262,8 @@ def _rows(state: ChallengeStatus) -> list[tuple[str, str]]:
         for draw in state.awaited
     ]
     waits = [("They wait", summary(state.waiting_for))] if state.waiting_for else []
+    reasons = ", ".join(f"{code}: {number}" for code, number in state.holds.items())
+    on_hold = f"{name_some([str(pk) for pk in state.held], 20)} ({reasons})" if state.held else "none"
     return [
         ("Worker", worker),
         (
@@ -271,7 +273,7 @@ def _rows(state: ChallengeStatus) -> list[tuple[str, str]]:
         ("Waiting for an answer", f"{state.waiting}{oldest}"),
         *waits,
         *awaited,
-        ("On hold", _on_hold(state)),
+        ("On hold", on_hold),
         ("To send to EvalAI", count_of(state.pending, "call")),
         ("Last poll of the queue", _ago(state.last_poll, now)),
         ("Last comparison with EvalAI", _ago(state.last_reconcile, now)),
@@ -280,14 +282,6 @@ def _rows(state: ChallengeStatus) -> list[tuple[str, str]]:
         ("Token expires", f"{expires:%Y-%m-%d}" if expires else f"unknown: {state.token_expiry_unknown}"),
         ("Free disk space", f"{state.free_bytes / 1e9:.1f} GB"),
     ]
-
-
-def _on_hold(state: ChallengeStatus) -> str:
-    """Return the submissions on hold, and how many there are for each reason."""
-    if not state.held:
-        return "none"
-    counts = ", ".join(f"{code}: {number}" for code, number in state.holds.items())
-    return f"{name_some([str(pk) for pk in state.held], 20)} ({counts})"
 
 
 def _span(length: timedelta) -> timedelta:

@@ -124,24 +124,19 @@ def guarded(arguments: list[str]) -> int:
     try:
         return run_command(program, arguments)
     except NeucoError as error:
-        return _ended(error, arguments)
+        ended = error
     except Exception as error:
         if os.environ.get("NEUCO_WORKER_TRACEBACK"):
             raise
-        unexpected = InfrastructureError(
+        ended = InfrastructureError(
             f"The command failed with an unexpected {type(error).__name__}.",
             hint="This is a bug in neuco-worker. Run the command with NEUCO_WORKER_TRACEBACK=1, and report what it prints.",
             code="unexpected",
         )
-        return _ended(unexpected, arguments)
-
-
-def _ended(error: NeucoError, arguments: list[str]) -> int:
-    """Report what ended a command, to a person or to the journal; return the exit status."""
-    if arguments[:1] and arguments[0] in OF_UNITS:
+    if arguments and arguments[0] in OF_UNITS:
         from worker.daemon.logs import for_systemd, log_end
 
-        if for_systemd():
-            log_end(error)
-            return error.exit_code
-    return report("neuco-worker", error)
+        if for_systemd():  # to the journal instead of a person
+            log_end(ended)
+            return ended.exit_code
+    return report("neuco-worker", ended)

@@ -116,7 +116,7 @@ def sources(configuration: Configuration, *, now: datetime, stated: Any = None) 
         **_facts(configuration, phases),
         "file_types": ", ".join(SUFFIXES),
         "formats": listed(details=True),
-        "start": _date(dates, "start_date") or _evalai_time(_midnight(now)),
+        "start": _date(dates, "start_date") or f"{_midnight(now):{TIME}}",
         "end": max([*ends, end or ""]),
     }
     names = [CONFIG_NAME, *(f"{page}.html" for page in PAGES)]
@@ -166,9 +166,9 @@ def bundle_phases(
                 else f"{codename[:1].upper()}{codename[1:]} phase",
                 "split": phase.split,
                 "metric": phase.metric,
-                "opens": phase.opens and _evalai_time(opens),
+                "opens": phase.opens and f"{opens:{TIME}}",
                 "end": _date(known, "end_date")
-                or _evalai_time(opens + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
+                or f"{opens + timedelta(weeks=PHASE_WEEKS, seconds=-1):{TIME}}",
                 **limits,
                 "limits": limits_sentence(*limits.values()),
                 "rules": sentences(phase.rules),
@@ -276,14 +276,10 @@ def _midnight(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _evalai_time(moment: datetime) -> str:
-    return moment.strftime(TIME)
-
-
 def _date(stated: Mapping[str, Any], key: str) -> str | None:
     """Return a stated date as EvalAI reads it; None if it is not one, which the check reports."""
     value = stated.get(key)
-    return _evalai_time(value) if isinstance(value, datetime) and value.tzinfo is None else None
+    return f"{value:{TIME}}" if isinstance(value, datetime) and value.tzinfo is None else None
 
 
 def _zip(files: Mapping[str, bytes]) -> bytes:

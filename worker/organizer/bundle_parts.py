@@ -75,7 +75,8 @@ def with_added_phases(text: str, made: str) -> str:
         any(added for _, _, added in changes) and "end_date" in nodes
     ):  # the challenge ends with its last phase
         end = nodes["end_date"]
-        changes.append((end.start_mark.index, end.end_mark.index, _end(made)))
+        (made_end,) = re.findall(r"(?m)^end_date: (.*)$", made)
+        changes.append((end.start_mark.index, end.end_mark.index, made_end))
     for begin, stop, new in sorted(changes, reverse=True):
         text = f"{text[:begin]}{new}{text[stop:]}"
     return text
@@ -84,8 +85,3 @@ def with_added_phases(text: str, made: str) -> str:
 def _block(text: str, key: str) -> str:
     """Return the lines below a key of a text that the template made."""
     return re.split(rf"(?m)^{key}:\n", text)[1].split("\n\n")[0].rstrip("\n") + "\n"
-
-
-def _end(text: str) -> str:
-    """Return the challenge's end in a text that the template made."""
-    return re.split(r"(?m)^end_date: ", text)[1].split("\n")[0]

@@ -134,7 +134,7 @@ def submissions(
             row
             for row in tx.submissions(states, phase=phase)
             if (state != HELD or (row.hold is not None and row.superseded_by is None))
-            if team is None or _is_of(row, team)
+            if team is None or team.casefold() in (row.team or "").casefold() or team == str(row.team_key)
         ]
         rows = rows if limit is None else rows[: -limit - 1 : -1]
         records, replays = {name: read_record(tx, name) for name in phases}, replay_of(tx, rows)
@@ -238,10 +238,6 @@ def _states(state: str | None) -> list[State] | None:
 
 def _is_baseline(row: SubmissionRow, record: PhaseRecord | None) -> bool:
     return record is not None and is_baseline(submission_facts(row), record.rules)
-
-
-def _is_of(row: SubmissionRow, team: str) -> bool:
-    return team.casefold() in (row.team or "").casefold() or team == str(row.team_key)
 
 
 def _shown(row: SubmissionRow, record: PhaseRecord | None) -> str:

@@ -100,17 +100,22 @@ def differences(
     row = tx.phase_record(codename)
     if row is None or row.closed_at is not None:
         return
-    record, files = recorded(tx, codename), list[str]()
+    record, differing = recorded(tx, codename), dict[str, bool]()
     sentence = f"Phase {codename} is scored as it was recorded. Since then, {{}}."
     try:
-        files = _files(configuration, record, secret)
+        fresh = read_phase(configuration, codename, secret).record
+        differing = {
+            "its id list": fresh.protocol.ids_hash != record.protocol.ids_hash,
+            "its tasks or their labels": fresh.versions != record.versions,
+        }
     except OrganizerError as error:
         yield RecordDifference(
             phase=codename,
             sentence=sentence.format(f"its files have become unreadable ({error.code})"),
             hint=f"Restore or correct the files; `{DOCTOR}` says what is wrong.",
         )
-    if changed := [*files, *_settings(tx, configuration, record, secret)]:
+    differing |= _settings(tx, configuration, record, secret)
+    if changed := [name for name, differs in differing.items() if differs]:
         yield RecordDifference(
             phase=codename,
             sentence=sentence.format(f"{', '.join(changed)} changed"),
@@ -120,34 +125,19 @@ def differences(
         )
 
 
-def _files(configuration: Configuration, record: PhaseRecord, secret: bytes) -> list[str]:
-    """Return which files differ in their content.
-
-    Raises:
-        OrganizerError: If they cannot be read.
-    """
-    fresh = read_phase(configuration, record.codename, secret).record
-    differing = {
-        "its id list": fresh.protocol.ids_hash != record.protocol.ids_hash,
-        "its tasks or their labels": fresh.versions != record.versions,
-    }
-    return [name for name, differs in differing.items() if differs]
-
-
-def _settings(tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes) -> list[str]:
-    """Return the changed keys that decide a score or a board."""
+def _settings(
+    tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes
+) -> dict[str, bool]:
+    """Return the keys that decide a score, and whether they have changed; and the changed ones that decide a board."""
     protocol, codename, scoring = record.protocol, record.codename, configuration.scoring
     key = split_key(secret, codename, public_value(tx.public_commitments(), codename))
     recipe, recorded_recipe = asdict(scoring.recipe()), asdict(protocol.recipe)
-    differing = {
+    rules = record.rules.changed(configuration.phases[codename].rules)
+    return {
         f"phases.{codename}.folds": configuration.phases[codename].folds != protocol.folds,
         "submission.embedding_dim": configuration.submission.embedding_dim != protocol.embedding_dim,
         "challenge.secret": secret_commitment(key) != protocol.secret_commitment,
         **{f"scoring.{name}": value != recorded_recipe[name] for name, value in recipe.items()},
         "scoring.engine": scoring.engine != record.engine,
+        **{f"phases.{codename}.{name}": True for name in rules},
     }
-    rules = record.rules.changed(configuration.phases[codename].rules)
-    return [
-        *(name for name, differs in differing.items() if differs),
-        *(f"phases.{codename}.{name}" for name in rules),
-    ]

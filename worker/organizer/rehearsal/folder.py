@@ -172,7 +172,9 @@ def prepare(
         "publish_every": 0,
     }
     document["fairness"] |= draw
-    document["alerts"] = {"webhook": None}
-    document["healthz"] = None
-    document["state"] = f"sqlite:///{folder.path / 'state' / 'worker.db'}"
+    document |= {
+        "alerts": {"webhook": None},
+        "healthz": None,
+        "state": f"sqlite:///{folder.path / 'state' / 'worker.db'}",
+    }
     folder.configuration.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

@@ -62,8 +62,15 @@ def install(source: Path, folder: Path, database: Path) -> None:
     }
     for key, reference in old.references().items():
         name = CREDENTIALS[key]
-        _copy_secret(old, reference, key, folder / "credentials" / name)
         values[tuple(key.split("."))] = f"credential:{name}"
+        try:
+            if key == "leaderboard.ssh_key":
+                secret = old.secret_path(reference, key).read_text(encoding="utf-8")
+            else:
+                secret = old.secret(reference, key).get_secret_value() + "\n"
+        except (OrganizerError, OSError):
+            continue  # one that is missing here (a variable that is not set) is reported later
+        (folder / "credentials" / name).write_text(secret, encoding="utf-8")
     if old.leaderboard.known_hosts is not None:
         shutil.copy(
             old.secret_path(old.leaderboard.known_hosts, "leaderboard.known_hosts"), folder / "known_hosts"
@@ -84,18 +91,6 @@ def install(source: Path, folder: Path, database: Path) -> None:
                 hint="The command copies only tasks/ and ids/. Copy this file by hand, or use an absolute path.",
                 code="adopt.missing",
             )
-
-
-def _copy_secret(old: Configuration, reference: str, key: str, target: Path) -> None:
-    """Copy the secret to which a reference points; one that is missing here (a variable that is not set) is reported later."""
-    try:
-        if key == "leaderboard.ssh_key":
-            secret = old.secret_path(reference, key).read_text(encoding="utf-8")
-        else:
-            secret = old.secret(reference, key).get_secret_value() + "\n"
-    except (OrganizerError, OSError):
-        return
-    target.write_text(secret, encoding="utf-8")
 
 
 def unreachable(path: Path, configuration: Configuration) -> Iterator[tuple[str, Path, bool]]:

@@ -98,8 +98,8 @@ def open_session(config: Path) -> Iterator[OrganizerSession]:
             configuration=configuration,
             store=store,
             files=FileStore(configuration.state_dir),
-            now=_now(),
-            clock=_now,
+            now=datetime.now(UTC),
+            clock=lambda: datetime.now(UTC),
         )
     finally:
         store.close()
@@ -122,7 +122,3 @@ class LeaderWait:
             self._tell(f"Waiting for the running worker to {what}.")
             self._next_word_s += WORD_EVERY_S
         time.sleep(LOOK_EVERY_S)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from leaderboard.git import Publisher
 from scoring.errors import NeucoError, OrganizerError
@@ -197,10 +197,6 @@ class CheckedEvalAI(_OfChallenge):
         """Phase splits by the phase's number and the dataset split's codename."""
         with self.client.keeping():  # a call after a wait continues where the one before it was throttled
             return self.challenge.ask(self.client.splits)
-
-    def split_settings(self, pk: int) -> Mapping[str, Any]:
-        """Return what only hosts see of a phase split."""
-        return self.challenge.ask(self.client.split_settings, pk).said
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,10 +87,7 @@ def create_application(world: World) -> Application:
             raise detail(404, f"Challenge {g.address} does not exist")
         return None
 
-    @app.errorhandler(Breakdown)
-    def break_down(_problem: Breakdown) -> Response:
-        return page(500, SERVER_ERROR)
-
+    app.register_error_handler(Breakdown, lambda _: page(500, SERVER_ERROR))
     return app
 
 

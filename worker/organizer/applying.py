@@ -82,13 +82,12 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
         )
     plan = make_plan(session, session.phase(codename))
     check_files(plan.missing)
-    complete = plan.recorded and not plan.missing
     return Change(
         phase=codename,
         tasks=tuple(task_changes(before.tasks, plan.setup.record.tasks)),
         rules=changed,
         rules_before=before.rules,
-        plan=None if complete else plan,
+        plan=plan if plan.due else None,
     )
 
 

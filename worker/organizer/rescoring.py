@@ -71,9 +71,9 @@ class RescorePlan:
         return not _score_alike(self.before, self.setup.record)
 
     @property
-    def recorded(self) -> bool:
-        """Whether the current record already matches the files."""
-        return self.setup.record.hash == self.before.hash
+    def due(self) -> bool:
+        """Whether there is anything to do: the current record does not match the files, or cells are missing."""
+        return self.setup.record.hash != self.before.hash or bool(self.missing)
 
 
 def _score_alike(one: PhaseRecord, other: PhaseRecord) -> bool:

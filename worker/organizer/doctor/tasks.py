@@ -41,7 +41,6 @@ SUSPICIOUS, CERTAIN, BEYOND_CHANCE = 0.3, 0.98, 6.0
 MOST_PREFIXES, LEAST_PER_PREFIX = 12, 5
 SHORTEST_NAME = 3
 SQUEEZED = 1000.0  # range of the labels, in units of the interquartile range
-HALF = 0.5
 COST_FOLDS = 2  # from which the time for all folds is estimated
 CSV_BYTES = 12  # of one value with all digits of a float32, and its comma
 GRID_S = 30
@@ -216,7 +215,7 @@ def cost(files: CheckedFiles) -> Iterator[Finding]:
         yield note(
             f"{takes} on this machine ({3600 / seconds:,.0f} an hour); as plain CSV, it has {csv_bytes / MEGABYTE:.1f} MB."
         )
-        if seconds > HALF * limits.deadline:
+        if seconds > limits.deadline / 2:
             yield (fail if seconds > limits.deadline else warn)(
                 f"{takes}; submission.deadline is {limits.deadline:g} s.",
                 "Set submission.deadline to several times the estimate, use fewer folds, or use a larger machine.",

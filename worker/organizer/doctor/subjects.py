@@ -254,7 +254,25 @@ def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
     if not evalai.challenge or evalai.queue == EXAMPLE_QUEUE:
         raise NotChecked("evalai.challenge or evalai.queue is still an example.")
     client = challenge.opened.enter_context(closing(challenge.client()))
-    remote = _behind_queue(challenge, client, evalai.queue)
+    try:
+        remote = challenge.ask(client.challenge)
+    except NotFound as error:
+        raise OrganizerError(
+            f"EvalAI has no challenge with the queue {evalai.queue}.",
+            hint="Copy evalai.queue from the challenge's Manage tab on EvalAI, where it appears after the bundle is uploaded.",
+            code="evalai.queue",
+        ) from error
+    except Unreachable as error:
+        # if calls by the challenge's number succeed, only the queue is at fault
+        try:
+            challenge.ask(client.phases)
+        except NeucoError:
+            raise error from None
+        raise OrganizerError(
+            f"{error.sentence} EvalAI answers other requests, so two challenges probably share the queue {evalai.queue}.",
+            hint="Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
+            code="evalai.queue",
+        ) from error
     if remote.pk != evalai.challenge:
         raise OrganizerError(
             f"The queue {evalai.queue} belongs to challenge {remote.pk}, not to {evalai.challenge}.",
@@ -262,29 +280,6 @@ def ask_evalai(challenge: CheckedChallenge) -> CheckedEvalAI:
             code="evalai.queue",
         )
     return CheckedEvalAI(challenge=challenge, remote=remote, client=client)
-
-
-def _behind_queue(local: CheckedChallenge, client: Client, queue: str) -> Challenge:
-    """Return the challenge that has the queue."""
-    try:
-        return local.ask(client.challenge)
-    except NotFound as error:
-        raise OrganizerError(
-            f"EvalAI has no challenge with the queue {queue}.",
-            hint="Copy evalai.queue from the challenge's Manage tab on EvalAI, where it appears after the bundle is uploaded.",
-            code="evalai.queue",
-        ) from error
-    except Unreachable as error:
-        # if calls by the challenge's number succeed, only the queue is at fault
-        try:
-            local.ask(client.phases)
-        except NeucoError:
-            raise error from None
-        raise OrganizerError(
-            f"{error.sentence} EvalAI answers other requests, so two challenges probably share the queue {queue}.",
-            hint="Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
-            code="evalai.queue",
-        ) from error
 
 
 def read_repository(challenge: CheckedChallenge) -> CheckedRepository:

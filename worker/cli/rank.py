@@ -21,7 +21,7 @@ from worker.cli.terminal import Console, JsonOption, table_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from leaderboard.exchange import Compared, PhaseRuns, TableRanking
+    from leaderboard.exchange import PhaseRuns, TableRanking
     from leaderboard.ranking import Difference
 
 
@@ -210,8 +210,16 @@ def compare(
         console.print(_pairing(compared.unpaired[number - 1]), markup=False, soft_wrap=True)
         if sentence := comparison.sentence(compared.tasks):
             console.print(sentence, markup=False, soft_wrap=True)
-    for line in _remarks(compared):
-        console.print(line, markup=False, soft_wrap=True)
+    certain = any(
+        difference.is_certain for each in compared.comparisons for difference in (*each.tasks, each.overall)
+    )
+    meaning = "* The interval does not contain 0." if certain else "Every interval contains 0."
+    console.print(
+        f"{meaning} Intervals reflect the random splits, not new data.", markup=False, soft_wrap=True
+    )
+    if compared.left_out:
+        left_out = ", ".join(compared.left_out)
+        console.print(f"Left out, because some run has no score: {left_out}.", markup=False, soft_wrap=True)
 
 
 def _interval(difference: Difference) -> str:
@@ -229,15 +237,3 @@ def _pairing(unpaired: Sequence[str]) -> str:
         f"B and A were not compared fold by fold in {', '.join(unpaired)}, because labels or splits differ or were not recorded. This"
         " makes the intervals wider."
     )
-
-
-def _remarks(compared: Compared) -> list[str]:
-    """Explain the intervals, and what was left out."""
-    certain = any(
-        difference.is_certain for each in compared.comparisons for difference in (*each.tasks, each.overall)
-    )
-    meaning = "* The interval does not contain 0." if certain else "Every interval contains 0."
-    remarks = [f"{meaning} Intervals reflect the random splits, not new data."]
-    if compared.left_out:
-        remarks.append(f"Left out, because some run has no score: {', '.join(compared.left_out)}.")
-    return remarks

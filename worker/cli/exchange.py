@@ -52,6 +52,7 @@ def import_results(
     from leaderboard.exchange import (
         board_files,
         comment,
+        make_normalizer,
         ranking_markdown,
         read_normalizer,
         standings,
@@ -60,7 +61,14 @@ def import_results(
 
     results, names, faults = _read_submissions(folders)
     if freeze is not None and not faults:
-        _freeze(freeze, results)
+        if freeze.exists():
+            raise OrganizerError(
+                f"{freeze} exists. A frozen normalizer is never replaced.",
+                hint="Use it with --normalizer, or choose another name.",
+                code="geobench.frozen",
+            )
+        frozen = json.dumps(make_normalizer(results), indent=2) + "\n"
+        write_files(freeze.parent, {freeze.name: frozen.encode()})
         normalizer = normalizer or freeze
     ranges = None if normalizer is None else read_normalizer(normalizer)
     if ranges is not None:
@@ -108,19 +116,6 @@ def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str]
     ]
     names = {key: name for _, names, _ in read for key, name in names.items()}
     return pd.concat([results for results, *_ in read], ignore_index=True), names, faults
-
-
-def _freeze(path: Path, results: pd.DataFrame) -> None:
-    from leaderboard.exchange import make_normalizer
-
-    if path.exists():
-        raise OrganizerError(
-            f"{path} exists. A frozen normalizer is never replaced.",
-            hint="Use it with --normalizer, or choose another name.",
-            code="geobench.frozen",
-        )
-    text = json.dumps(make_normalizer(results), indent=2) + "\n"
-    write_files(path.parent, {path.name: text.encode()})
 
 
 def export_results(

@@ -318,10 +318,12 @@ def backup(
 
     Example: `neuco-worker challenge backup /backup/challenge.zip --config challenge.yaml`
     """
-    from worker.organizer.archiving import named, write_backup
+    from worker.organizer.archiving import write_backup
 
     with open_session(config) as session:
-        archive = named(archive, config, now=session.now)
+        if archive.is_dir():
+            name = config.resolve().parent.name or "challenge"
+            archive /= f"{name}-{session.now:%Y-%m-%dT%H-%M-%SZ}.zip"
         with progress_bar("Backing up", "files") as progress:
             size = write_backup(session, config, archive, replace=force, progress=progress)
     print(

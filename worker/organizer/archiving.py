@@ -29,14 +29,6 @@ from worker.state.database import SINCE_BACKUP, damaged, failure
 CONFIGURATION, DATABASE = "challenge.yaml", "state/worker.db"
 
 
-def named(archive: Path, config: Path, *, now: datetime) -> Path:
-    """Return the archive's path; for a folder, add a name made of the challenge's folder and the time."""
-    if not archive.is_dir():
-        return archive
-    name = config.resolve().parent.name or "challenge"
-    return archive / f"{name}-{now:%Y-%m-%dT%H-%M-%SZ}.zip"
-
-
 def write_backup(
     session: OrganizerSession,
     config: Path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -32,8 +33,6 @@ challenge = typer.Typer(no_args_is_help=True, help="Correct and control a runnin
 SCORES = "Scores, and who counts"
 WORKER = "The worker"
 COPIES = "Copies"
-
-ADDED_MEANWHILE = "the tasks that were added meanwhile: run `neuco-worker challenge apply --reason TEXT`."
 
 
 def _number(number: int | None) -> int | None:
@@ -132,15 +131,43 @@ def disqualify(
 
     Example: `neuco-worker challenge disqualify --team 45 --reason "several accounts" --yes --config challenge.yaml`
     """
+    from worker.organizer import decisions
+
     if (pk is None) is (team is None):
         raise typer.BadParameter(
             "Write either the number of a submission, or --team with the number of a team."
         )
+    does, already = ("counts again", "is not") if undo else ("no longer counts", "is already")
     with open_session(config) as session:
-        if team is not None:
-            _disqualify_team(session, team, reason, undo=undo, yes=yes)
-        elif pk is not None:
-            _disqualify_submission(session, pk, reason, undo=undo, yes=yes)
+        if pk is not None:
+            row = decisions.submission(session, pk)
+            disqualified = row.excluded is not None
+            decide = partial(decisions.disqualify, session, pk)
+            subject, lacks = f"Submission {pk}", "It has no scores"
+            consequences, boards = [f"{subject}{_named(row)} {does}."], [row.phase]
+            consequences += [
+                f"Phase {name} ranks only teams that have a score in phase {row.phase}, so the team's rank there may change, too."
+                for name, phase in session.configuration.phases.items()
+                if phase.eligible_if_scored_in == row.phase
+            ]
+        elif team is not None:
+            rows, disqualified = decisions.team(session, team)
+            decide = partial(decisions.disqualify_team, session, team)
+            subject, lacks = f"Team {team}", "Not all its submissions have scores"
+            sent = f"{count_of(len(rows), 'submission')} until now, and all later ones, in all phases"
+            consequences = [f"{subject} ({printable(rows[-1].team or 'unknown name')}) {does}: {sent}."]
+            boards = list(session.configuration.phases)
+        if disqualified is not undo:
+            print(f"{subject} {already} disqualified; nothing was done.")
+            return
+        reason = confirm("\n".join(consequences), reason=reason, yes=yes)
+        complete = decide(reason, undo=undo)
+        closed = "".join(_closed(session, phase) for phase in boards)
+    print(f"{subject} {does} from now on.{closed}")
+    if undo and not complete:
+        print(
+            f"{lacks} on the tasks that were added meanwhile: run `neuco-worker challenge apply --reason TEXT`."
+        )
 
 
 @challenge.command(rich_help_panel=SCORES)
@@ -175,49 +202,6 @@ def follow(pk: Pk, *, config: ConfigOption, reason: ReasonOption = "", yes: YesO
         reason = confirm(first, reason=reason, yes=yes)
         decisions.follow(session, pk, taken, reason)
         print(f"This holds for submission {pk} from now on.{_closed(session, row.phase)}")
-
-
-def _disqualify_submission(session: OrganizerSession, pk: int, reason: str, *, undo: bool, yes: bool) -> None:
-    """Take a submission off the board, or let it count again."""
-    from worker.organizer import decisions
-
-    row = decisions.submission(session, pk)
-    if (row.excluded is None) is undo:
-        print(f"Submission {pk} {'is not' if undo else 'is already'} disqualified; nothing was done.")
-        return
-    phases = session.configuration.phases
-    later = [
-        f"Phase {name} ranks only teams that have a score in phase {row.phase}, so the team's rank there may change, too."
-        for name, phase in phases.items()
-        if phase.eligible_if_scored_in == row.phase
-    ]
-    first = f"Submission {pk}{_named(row)} {'counts again' if undo else 'no longer counts'}."
-    reason = confirm("\n".join([first, *later]), reason=reason, yes=yes)
-    complete = decisions.disqualify(session, pk, reason, undo=undo)
-    print(
-        f"Submission {pk} {'counts again' if undo else 'no longer counts'} from now on.{_closed(session, row.phase)}"
-    )
-    if undo and not complete:
-        print(f"It has no scores on {ADDED_MEANWHILE}")
-
-
-def _disqualify_team(session: OrganizerSession, team: int, reason: str, *, undo: bool, yes: bool) -> None:
-    """Take all submissions of a team off the boards, or let them count again."""
-    from worker.organizer import decisions
-
-    rows, disqualified = decisions.team(session, team)
-    if disqualified is not undo:
-        print(f"Team {team} {'is not' if undo else 'is already'} disqualified; nothing was done.")
-        return
-    does = "counts again" if undo else "no longer counts"
-    named = f"Team {team} ({printable(rows[-1].team or 'unknown name')})"
-    sent = f"{count_of(len(rows), 'submission')} until now, and all later ones, in all phases"
-    reason = confirm(f"{named} {does}: {sent}.", reason=reason, yes=yes)
-    complete = decisions.disqualify_team(session, team, reason, undo=undo)
-    closed = [_closed(session, name) for name in session.configuration.phases]
-    print(f"Team {team} {does} from now on.{''.join(closed)}")
-    if undo and not complete:
-        print(f"Not all its submissions have scores on {ADDED_MEANWHILE}")
 
 
 def _named(row: SubmissionRow) -> str:

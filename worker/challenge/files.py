@@ -74,10 +74,6 @@ def read_phases(configuration: Configuration) -> dict[str, PhaseSetup]:
     return {codename: read_phase(configuration, codename, secret) for codename in configuration.phases}
 
 
-DOCTOR = "neuco-worker doctor"
-APPLY = "neuco-worker challenge apply --reason TEXT"
-
-
 @dataclass(frozen=True, kw_only=True)
 class RecordDifference:
     """A difference from the record.
@@ -112,14 +108,14 @@ def differences(
         yield RecordDifference(
             phase=codename,
             sentence=sentence.format(f"its files have become unreadable ({error.code})"),
-            hint=f"Restore or correct the files; `{DOCTOR}` says what is wrong.",
+            hint="Restore or correct the files; `neuco-worker doctor` says what is wrong.",
         )
     differing |= _settings(tx, configuration, record, secret)
     if changed := [name for name, differs in differing.items() if differs]:
         yield RecordDifference(
             phase=codename,
             sentence=sentence.format(f"{', '.join(changed)} changed"),
-            hint=f"To apply the change, run: {APPLY}"
+            hint="To apply the change, run: neuco-worker challenge apply --reason TEXT"
             if has_scores(tx, codename)
             else "The next start or reload applies the change.",
         )

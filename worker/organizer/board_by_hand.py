@@ -35,8 +35,6 @@ from worker.publishing.boards import (
 from worker.publishing.pushing import REPLACES_FOREIGN, place
 from worker.state import ACTIVE, COUNTED, Completed, Deposed, State, Transaction
 
-_NEVER = "0001-01-01T00:00:00+00:00"
-
 
 def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
     """Have the boards made and pushed at once, by the leading worker or, if there is none, by this process.
@@ -182,7 +180,9 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
             with session.store.read() as tx:
                 if not withholds(tx, phase):
                     return
-                compared = datetime.fromisoformat(tx.fact("reconciled_at") or _NEVER) >= session.now
+                compared = (at := tx.fact("reconciled_at")) is not None and datetime.fromisoformat(
+                    at
+                ) >= session.now
                 open_rows = [
                     row
                     for row in tx.submissions(ACTIVE | {State.UPLOADING}, phase=phase)

@@ -76,7 +76,7 @@ def _due(tx: Transaction, phase: str) -> list[SubmissionRow]:
     board = tx.newest_board(phase)
     standings = () if board is None else from_json(board).standings
     pks = disclosure.due(rule, ((standing.submission, standing.baseline) for standing in standings))
-    return [row for pk in pks if (row := tx.get(pk)) is not None]
+    return [tx.known(pk) for pk in pks]
 
 
 def _prepare(session: OrganizerSession, setup: PhaseSetup, row: SubmissionRow) -> str:
@@ -120,15 +120,14 @@ def similarities(
         return {}
     with session.store.read() as tx:
         setup = open_phase(tx, phase.codename, read_secret(session.configuration))
-        files = {row.entry.submission: tx.get(row.entry.submission) for row in rows}
+        sent = [tx.known(row.entry.submission) for row in rows]
     alike: dict[int, NDArray[np.float32]] = {}
-    for submission, row in files.items():
-        stored = None if row is None else session.files.find(row.file_hash or "")
-        if row is not None and stored is not None:
-            embeddings = _embeddings(session, setup, stored, str(row.content_hash))
-            if embeddings is not None:
-                alike[submission] = similarities_of_rows(embeddings.matrix)
-        progress(1, len(files))
+    for row in sent:
+        stored = session.files.find(row.file_hash or "")
+        embeddings = None if stored is None else _embeddings(session, setup, stored, str(row.content_hash))
+        if embeddings is not None:
+            alike[row.pk] = similarities_of_rows(embeddings.matrix)
+        progress(1, len(sent))
     return alike
 
 

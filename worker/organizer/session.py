@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,7 +93,7 @@ def open_session(config: Path) -> Iterator[OrganizerSession]:
         store = Store(configuration.database_url)
     except InfrastructureError as error:
         raise fault(configuration.state_dir) or error from None
-    try:
+    with closing(store):
         yield OrganizerSession(
             configuration=configuration,
             store=store,
@@ -101,8 +101,6 @@ def open_session(config: Path) -> Iterator[OrganizerSession]:
             now=datetime.now(UTC),
             clock=lambda: datetime.now(UTC),
         )
-    finally:
-        store.close()
 
 
 class LeaderWait:

@@ -316,12 +316,6 @@ class Faults:
         kept = self.examples.setdefault(code, [])
         kept.extend(examples[: SHOWN - len(kept)])
 
-    def merge(self, later: Faults) -> None:
-        """Add the faults of the next part of the file."""
-        for code, count in later.counts.items():
-            self.add(code, *later.examples[code], count=count)
-        self.details |= later.details
-
     def fatal(self, code: str, example: str = "") -> Unreadable:
         """Count a fault that ends the reading, and return the exception for the caller to raise."""
         self.add(code, *([example] if example else []))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -54,16 +54,6 @@ class Block:
         return int(np.count_nonzero(np.frombuffer(self.text, dtype=np.uint8) == ord("\n")))
 
 
-@dataclass(kw_only=True)
-class Parsed:
-    """The content of lines: the id and the number of each that has an id, and its values, which are 0 if they cannot be used."""
-
-    identifiers: Sequence[str]
-    numbers: Sequence[int]
-    values: NDArray[np.float32]
-    faults: Faults = field(default_factory=Faults)
-
-
 def read_csv(source: Readable, builder: MatrixBuilder, *, fast: bool | None = None) -> None:
     """Read a CSV table into the builder.
 
@@ -83,10 +73,7 @@ def read_csv(source: Readable, builder: MatrixBuilder, *, fast: bool | None = No
     judge_lists(names, record, line, builder.dim, faults)
     columns = builder.resolve(names)
     reader = _BlockReader(columns, builder, fast=len(first.text) >= SMALL_FILE if fast is None else fast)
-    for block, parts in reader.read_all(chain([first], stream)):
-        for part in parts:
-            faults.merge(part.faults)
-            builder.assign(builder.claim(part.identifiers, part.numbers), 0, part.values)
+    for block in reader.read_all(chain([first], stream)):
         builder.ends_in_number |= block.unended and block.text[-2:-1].isdigit()
         if "file.cut" in faults.counts:
             raise Unreadable
@@ -180,10 +167,10 @@ def _check_delimiter(names: list[str], faults: Faults) -> None:
 
 
 class _BlockReader:
-    """Turns blocks into rows; the fast reader takes plain blocks, the careful one all others."""
+    """Reads blocks into a builder; the fast reader takes plain blocks, the careful one all others."""
 
     def __init__(self, columns: Columns, builder: MatrixBuilder, *, fast: bool) -> None:
-        self._dim = builder.dim
+        self._builder = builder
         self._careful = CarefulReader(columns=columns, dim=builder.dim, knows=builder.knows)
         self._fast: FastReader | None = None
         if fast and len(columns.dimensions) == builder.dim:
@@ -192,14 +179,18 @@ class _BlockReader:
 
                 self._fast = FastReader(columns)
 
-    def read_all(self, stream: Iterator[Block]) -> Iterator[tuple[Block, Iterable[Parsed]]]:
-        """Read blocks, the plain ones in threads, and return what each holds, in order."""
+    def read_all(self, stream: Iterator[Block]) -> Iterator[Block]:
+        """Read blocks, the plain ones in threads, and return each, in order, when its rows are in the builder."""
         groups = iter(lambda: list(islice(stream, FAST_BLOCKS)), [])
         with ThreadPoolExecutor(THREADS) as pool:
             while batch := list(islice(groups, THREADS)):
                 for group, rows in zip(batch, pool.map(self._read_fast, batch), strict=True):
-                    parts = map(self._read_carefully, group) if rows is None else _parts(group, *rows)
-                    yield from zip(group, parts, strict=True)
+                    for block in group:
+                        if rows is None:
+                            self._read_carefully(block)
+                        else:
+                            self._take(block, block.line - group[0].line, *rows)
+                        yield block
 
     def _read_fast(self, group: Sequence[Block]) -> tuple[list[str], NDArray[np.float32]] | None:
         """Return the ids and values of consecutive blocks, or None if one of them must be read carefully."""
@@ -207,31 +198,26 @@ class _BlockReader:
             return None
         return self._fast.read(b"".join(block.text for block in group), sum(block.lines for block in group))
 
-    def _read_carefully(self, block: Block) -> Iterator[Parsed]:
-        records, last = enumerate(io.BytesIO(block.text), start=block.line), block.line + block.lines - 1
-        nothing = np.zeros(self._dim, dtype=np.float32)
+    def _take(self, block: Block, first: int, identifiers: list[str], values: NDArray[np.float32]) -> None:
+        """Put the rows of a block, which begin with the row ``first`` of its group, into the builder."""
+        part = slice(first, first + block.lines)
+        targets = self._builder.claim(identifiers[part], range(block.line, block.line + block.lines))
+        self._builder.assign(targets, 0, values[part])
+
+    def _read_carefully(self, block: Block) -> None:
+        """Put the rows of a block into the builder; values that cannot be used are 0."""
+        builder, last = self._builder, block.line + block.lines - 1
+        records = enumerate(io.BytesIO(block.text), start=block.line)
+        nothing = np.zeros(builder.dim, dtype=np.float32)
         while some := list(islice(records, CAREFUL_LINES)):
-            faults = Faults()
             lines = [
-                (line, *self._careful.read(record, line, faults, is_end=block.unended and line == last))
+                (
+                    line,
+                    *self._careful.read(record, line, builder.faults, is_end=block.unended and line == last),
+                )
                 for line, record in some
             ]
             parsed = [(line, name, row) for line, name, row in lines if name is not None]
-            yield Parsed(
-                identifiers=[name for _, name, _ in parsed],
-                numbers=[line for line, _, _ in parsed],
-                values=np.array(
-                    [nothing if row is None else row for _, _, row in parsed], dtype=np.float32
-                ).reshape(-1, self._dim),
-                faults=faults,
-            )
-
-
-def _parts(
-    group: Sequence[Block], identifiers: Sequence[str], values: NDArray[np.float32]
-) -> Iterator[list[Parsed]]:
-    """Divide the rows of consecutive blocks among these."""
-    for block in group:
-        part = slice(block.line - group[0].line, block.line - group[0].line + block.lines)
-        numbers = range(block.line, block.line + block.lines)
-        yield [Parsed(identifiers=identifiers[part], numbers=numbers, values=values[part])]
+            targets = builder.claim([name for _, name, _ in parsed], [line for line, _, _ in parsed])
+            values = [nothing if row is None else row for _, _, row in parsed]
+            builder.assign(targets, 0, np.array(values, dtype=np.float32).reshape(-1, builder.dim))

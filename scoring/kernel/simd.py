@@ -46,7 +46,7 @@ end; the order of operations in an existing one is a part of every score, and ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -132,8 +132,7 @@ def _spread(typing: Any, value: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         single = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), arguments[0], _INDEX(0))
-        mask = ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES)
-        return builder.shuffle_vector(single, ir.Constant(_VECTOR, ir.Undefined), mask)
+        return builder.shuffle_vector(single, ir.Constant(_VECTOR, ir.Undefined), _mask([0] * LANES))
 
     return lanes_type(types.float32), generate
 
@@ -184,7 +183,7 @@ def _total(typing: Any, a: Any) -> Any:
     return types.float32(lanes_type), generate
 
 
-def _mask(positions: range) -> Any:
+def _mask(positions: Sequence[int]) -> Any:
     return ir.Constant(ir.VectorType(_INDEX, len(positions)), list(positions))
 
 

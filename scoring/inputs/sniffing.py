@@ -196,9 +196,10 @@ def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:
         raise faults.fatal("file.utf16")
     if (found := _kind_of_bytes(head)) is not None:
         code, kind = found
-        if nested:
-            raise faults.fatal("archive.nested" if code == ARCHIVE else code, f"inside is {kind}")
-        raise faults.fatal(code, f"it is {kind}")
+        is_nested = nested and code == ARCHIVE
+        raise faults.fatal(
+            "archive.nested" if is_nested else code, f"{'inside' if nested else 'it'} is {kind}"
+        )
     text = head.removeprefix(b"\xef\xbb\xbf")
     for pattern, program in POINTERS.items():
         if pattern.match(text):

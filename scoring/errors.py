@@ -87,8 +87,6 @@ class OrganizerError(NeucoError):
 class InfrastructureError(NeucoError):
     """Network, disk, memory or a process failed; trying again may help."""
 
-    family: ClassVar[str] = "infrastructure"
-
 
 class Cancelled(NeucoError):
     """The work was stopped on request."""

@@ -86,7 +86,6 @@ except Exception as error:
 if DIRECTORY is not None:
     config.CACHE_DIR = str(DIRECTORY)  # type: ignore[attr-defined]
 
-_njit: Callable[..., Any] = numba.njit
 _NumbaFiles: Any = caching.IndexDataCacheFile
 
 
@@ -131,8 +130,13 @@ def compiled(function: Function) -> Function:
     Without fastmath the compiled code does exactly the operations that are written, in that order, so a result does not depend on how the
     compiler optimizes a loop. :mod:`scoring.kernel.simd` makes it fast nevertheless.
     """
-    options = {"nogil": True, "error_model": "numpy", "boundscheck": False, "cache": DIRECTORY is not None}
-    dispatcher = _njit(**options)(function)
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "boundscheck": False,
+        "cache": DIRECTORY is not None,
+    }
+    dispatcher: Any = numba.njit(**options)(function)
     if DIRECTORY is not None:
         cache = dispatcher._cache
         cache._cache_file = _CacheFiles(

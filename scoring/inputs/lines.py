@@ -100,10 +100,8 @@ class CarefulReader:
         values = narrow(_numbers(texts)) + np.float32(0.0)  # no negative zeros
         for index in np.flatnonzero(~np.isfinite(values)).tolist():
             text, label = texts[index], self.columns.label(index)
-            values[index] = 0.0
             code = "cells.range" if NUMBER.match(text) else _kind_of(text)
-            if code == "cells.boolean":
-                values[index] = text.casefold() == "true"
+            values[index] = code == "cells.boolean" and text.casefold() == "true"
             quoted = f": {shown(text)}" if code in QUOTED else ""
             faults.add(code, f"{place}, column {label}{quoted}")
         # A file that lacks columns is refused, whatever its values are.

@@ -158,16 +158,14 @@ class MatrixBuilder:
             places = np.argwhere(bad & kind)
             bad &= ~kind
             examples = (
-                f"{self.row(numbers[row])} (id {shown(identifiers[row])}), column {self._label(first_column + column)}"
+                f"{self.row(numbers[row])} (id {shown(identifiers[row])}), column {self.labels.get(dimension, dimension)}"
                 for row, column in places[:3].tolist()
+                for dimension in [first_column + column]
             )
             if len(places):
                 self.faults.add(code, *examples, count=len(places))
         cells[odd] = 0.0
         return cells
-
-    def _label(self, dimension: int) -> str:
-        return self.labels.get(dimension, str(dimension))
 
     def _target(self, written: str, number: int) -> int:
         trimmed = written.strip()
@@ -235,9 +233,7 @@ class MatrixBuilder:
 
     def notes(self) -> list[str]:
         """Return what was ignored or corrected."""
-        notes = []
-        if self.suffix_removed:
-            notes.append(".zarr or .zarr.zip suffixes were removed from ids")
+        notes = [".zarr or .zarr.zip suffixes were removed from ids"] if self.suffix_removed else []
         return [*notes, *self.notes_on_ids("in the public list"), *self.notes_on_table()]
 
     def notes_on_ids(self, place: str) -> list[str]:

@@ -181,13 +181,11 @@ def _vector_column(schema: Any, faults: Faults) -> int | None:
         raise faults.fatal(
             "columns.vectors", ", ".join(shown(schema.names[position]) for position in vectors)
         )
-    if not vectors and len(kinds) == len(
-        [name for name in schema.names if name.strip() not in faults.id_names]
-    ):
+    others = [name for name in schema.names if name.strip() not in faults.id_names]
+    if kinds and not vectors and len(kinds) == len(others):
         for position, kind in kinds.items():
             faults.add("columns.type", f"column {shown(schema.names[position])} holds {_described(kind)}")
-        if kinds:
-            raise Unreadable
+        raise Unreadable
     return vectors[0] if vectors else None
 
 

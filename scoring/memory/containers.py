@@ -173,10 +173,9 @@ def _sequence(items: list[Any], name: str) -> Plain:
     """Return a list of scalars, of rows, or of records."""
     if items and all(isinstance(item, Mapping) for item in items):
         return pd.DataFrame(items)
-    if not any(_has_parts(item) for item in items):
+    have_several_labels = name == "labels" and any(isinstance(item, (set, frozenset)) for item in items)
+    if have_several_labels or not any(_has_parts(item) for item in items):
         return _objects(items)
-    if name == "labels" and any(isinstance(item, (set, frozenset)) for item in items):
-        return _objects(items)  # several labels for each sample
     rows = [plain(item, name) if _has_parts(item) else item for item in items]
     lengths = [len(row) if _has_parts(row) else None for row in rows]
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)

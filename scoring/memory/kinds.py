@@ -144,9 +144,9 @@ def _numbers(name: str, given: pd.Series[Any], kind: str, declared: TaskType | N
 def _classes(name: str, given: pd.Series[Any], kind: str, declared: TaskType | None) -> TaskKind:
     """Return several classes, or several labels from texts such as ``a;b``."""
     words = [_class_name(value) for value in given]
-    _check_words(name, words, kind, declared)
     if declared is TaskType.MULTILABEL:
         return _labels(name, split_labels(words, name))
+    _check_words(name, words, kind, declared)
     classes = sorted_classes(set(words))
     number = {word: place for place, word in enumerate(classes)}
     labels = np.array([number[word] for word in words], dtype=np.int64)
@@ -165,14 +165,12 @@ def _check_words(name: str, words: list[str], kind: str, declared: TaskType | No
             else f"Name it {name}__multiclass if they are classes.",
             code="score.labels",
         )
-    if "" in distinct and declared is not TaskType.MULTILABEL:
+    if "" in distinct:
         raise WrongValue(
             f"The task {name} has {count_of(words.count(''), 'label that is an empty text', 'labels that are empty texts')}.",
             hint="Replace it by None if the label is missing, or by a name.",
             code="score.labels",
         )
-    if declared is TaskType.MULTILABEL:
-        return
     if len(distinct) < 2:
         raise WrongValue(
             f"All labels of the task {name} are {words[0]!r}.",

@@ -128,7 +128,17 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
         raise _lengths(embeddings, labels, name)
     _check_repeated(own, embeddings.count)
     if not (found >= 0).any():
-        raise _nothing_common(own, others, name)
+        form = differing_form(list(islice(others, SHOWN)), own)
+        shown = (
+            f"{form[1][0]}, so {form[0]}"
+            if form
+            else f"{others[0]!r} in the labels, {own[0]!r} in the embeddings"
+        )
+        raise WrongValue(
+            f"No id of the labels of {name} is an id of the embeddings: {shown}.",
+            hint="Write ids alike on both sides. To pair rows by position, give arrays: .to_numpy().",
+            code="score.no_common_id",
+        )
     return found, ""
 
 
@@ -198,17 +208,3 @@ def _check_repeated(ids: tuple[str, ...], count: int) -> None:
             " the same order.",
             code="score.repeated_id",
         )
-
-
-def _nothing_common(own: tuple[str, ...], others: tuple[str, ...], name: str) -> WrongValue:
-    form = differing_form(list(islice(others, SHOWN)), own)
-    shown = (
-        f"{form[1][0]}, so {form[0]}"
-        if form
-        else f"{others[0]!r} in the labels, {own[0]!r} in the embeddings"
-    )
-    return WrongValue(
-        f"No id of the labels of {name} is an id of the embeddings: {shown}.",
-        hint="Write ids alike on both sides. To pair rows by position, give arrays: .to_numpy().",
-        code="score.no_common_id",
-    )

@@ -177,28 +177,26 @@ class _WantedRows(MatrixBuilder):
         self._names: tuple[str, ...] = ()  # of dimensions whose names are not numbers
         self.refuses_counting = True
         self._notes: list[str] = []
-        self._parts: list[str] = []
-        self._starts: list[int] = []  # rows before each part
+        self._parts: list[tuple[int, str]] = []  # rows before each part, and its name
         self._columns: Columns | None = None
         self._all_names: list[str] = []  # of the columns of the first part
 
     def begin(self, part: str) -> None:
         """Expect the rows of a part."""
-        self._parts.append(part)
-        self._starts.append(self.rows_read)
+        self._parts.append((self.rows_read, part))
 
     def row(self, number: int) -> str:
         """Name a row for a message."""
         if not self._parts:
             return super().row(number)
-        part = bisect_left(self._starts, number) - 1
-        return f"row {number - self._starts[part]} of {self._parts[part]}"
+        before, part = self._parts[bisect_left(self._parts, (number,)) - 1]
+        return f"row {number - before} of {part}"
 
     def pair(self, first: int, second: int) -> str:
         """Name two rows for a message."""
         if not self._parts:
             return super().pair(first, second)
-        if first <= self._starts[-1]:
+        if first <= self._parts[-1][0]:
             self.faults.details["rows.duplicate"] = SEPARATE
         return f"{self.row(first)} and {self.row(second)}"
 
@@ -217,11 +215,11 @@ class _WantedRows(MatrixBuilder):
             [name for name in ours if name not in theirs] for ours, theirs in ((first, names), (names, first))
         )
         if missing:
-            sentence = f"It has no column {shown(missing[0])}, but {self._parts[0]} has one."
+            sentence = f"It has no column {shown(missing[0])}, but {self._parts[0][1]} has one."
         elif more:
-            sentence = f"It has a column {shown(more[0])}, but {self._parts[0]} has none."
+            sentence = f"It has a column {shown(more[0])}, but {self._parts[0][1]} has none."
         else:
-            sentence = f"Its columns are in another order than those of {self._parts[0]}."
+            sentence = f"Its columns are in another order than those of {self._parts[0][1]}."
         raise self._differing(sentence)
 
     def _differing(self, sentence: str) -> ParticipantError:
@@ -267,7 +265,7 @@ class _WantedRows(MatrixBuilder):
         """
         if self.dim and columns != self.dim:
             raise self._differing(
-                f"It has {count_of(columns, 'dimension')}, but {self._parts[0]} has {self.dim:,}."
+                f"It has {count_of(columns, 'dimension')}, but {self._parts[0][1]} has {self.dim:,}."
             )
         if self.dim:
             return

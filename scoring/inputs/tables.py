@@ -54,33 +54,22 @@ def read_submission(
     return builder.finish()
 
 
-def read_table(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int) -> None:
-    """Read a table into a builder.
+def read_table(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int, is_part: bool = False) -> None:
+    """Read a table into a builder, or one of its parts after those before it.
 
     Raises:
-        ParticipantError: If reading cannot go on; its message lists all faults up to there.
+        ParticipantError: If reading cannot go on; its message lists all faults up to there. Also if a part is not Parquet.
         InfrastructureError: If the file cannot be opened or the disk fails.
     """
     faults = builder.faults
     with opened(path, faults) as (file, kind):
+        if is_part and kind is not PARQUET:
+            sniff_text(file.read(HEAD_BYTES), faults, nested=False)
+            raise faults.fatal("file.part")
         if kind.reader:
             resolve_name(kind.reader)(file, builder, max_expanded_bytes=max_expanded_bytes)
         else:
             read_csv(open_text(file, kind, faults, max_expanded_bytes=max_expanded_bytes), builder)
-
-
-def read_part(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int) -> None:
-    """Read one of the Parquet files of a table in parts into a builder, after those before it.
-
-    Raises:
-        ParticipantError: As :func:`read_table`, and if the file is not Parquet.
-        InfrastructureError: As :func:`read_table`.
-    """
-    with opened(path, builder.faults) as (file, kind):
-        if kind is not PARQUET:
-            sniff_text(file.read(HEAD_BYTES), builder.faults, nested=False)
-            raise builder.faults.fatal("file.part")
-        resolve_name(kind.reader)(file, builder, max_expanded_bytes=max_expanded_bytes)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from scoring.inputs.faults import CATALOGUE, SHOWN, Faults, Unreadable, shown
 from scoring.inputs.identifiers import differing_form
 from scoring.inputs.matrix_builder import MatrixBuilder, has_equal_rows
 from scoring.inputs.sniffing import parquet_parts
-from scoring.inputs.tables import read_part, read_table
+from scoring.inputs.tables import read_table
 from scoring.neuco_bench.labels import id_names
 from scoring.printable import count_of, name_some
 
@@ -90,13 +90,12 @@ def read_embeddings(
     parts, others = parquet_parts(path)
     rows.extra["file"] = len(others), tuple(map(shown, others[:SHOWN]))
     try:
-        for part in parts:
-            place = f"{path.name}/{part.name}"
-            rows.begin(part.name)
-            read_part(part, rows, max_expanded_bytes=ANY_NUMBER)
+        for file in parts or [path]:
+            if parts:
+                place = f"{path.name}/{file.name}"
+                rows.begin(file.name)
+            read_table(file, rows, max_expanded_bytes=ANY_NUMBER, is_part=bool(parts))
         place = path.name
-        if not parts:
-            read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
         return rows.embeddings()
     except (ParticipantError, InfrastructureError) as error:
         raise type(error)(f"{place}: {error.sentence}", hint=error.hint, code=error.code) from error

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +24,8 @@ from scoring.randomness import Split
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+_Job = tuple[NDArray[np.float32], NDArray[np.bool_], Split, NDArray[np.uint32]]
+"""The arguments of :meth:`scoring.kernel.train.FoldTrainer.train`: targets and types of one or two tasks, a fold's split and its stream."""
 
 
 def train_in_order(
@@ -68,21 +69,6 @@ def train_in_order(
     return results
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Job:
-    """One call of the kernel.
-
-    Attributes:
-        tasks: The one or two tasks that it trains.
-        split: The fold's split.
-        stream: torch's generator at the start of the fold, consumed by the call.
-    """
-
-    tasks: slice
-    split: Split
-    stream: NDArray[np.uint32]
-
-
 class LocalEngine(Engine):
     """Score units with the compiled kernel.
 
@@ -102,10 +88,7 @@ class LocalEngine(Engine):
         trainer = FoldTrainer(unit.rows, unit.recipe)
 
         def train(job: _Job) -> list[float]:
-            # Copies are contiguous and writable, which is what the kernel was compiled for.
-            targets, kinds = unit.targets[job.tasks].copy(), unit.classification[job.tasks].copy()
-            trace = trainer.train(targets, kinds, job.split, job.stream)
-            return [best_score(scores) for scores in trace.history.T]
+            return [best_score(scores) for scores in trainer.train(*job).history.T]
 
         results = train_in_order(
             train,
@@ -140,6 +123,8 @@ def _jobs(unit: Unit) -> Iterator[_Job]:
 
     for split, training_seed in zip(unit.splits(), unit.training_seeds, strict=True):
         for task in range(0, len(unit.targets), 2):
+            tasks = slice(task, task + 2)
             stream = np.empty(STATE_SIZE, dtype=np.uint32)
             start(stream, int(training_seed))
-            yield _Job(tasks=slice(task, task + 2), split=split, stream=stream)
+            # Copies are contiguous and writable, which is what the kernel was compiled for.
+            yield unit.targets[tasks].copy(), unit.classification[tasks].copy(), split, stream

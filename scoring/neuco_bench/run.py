@@ -305,8 +305,9 @@ def _report(
 
 def _short(reports: Sequence[TaskReport]) -> Iterator[str]:
     """Warn of probes that train for too few steps, with the hint."""
-    short = [(report.length, report.data) for report in reports if report.length]
-    short = [(length, data) for length, data in short if not length.is_enough]
+    short = [
+        (report.length, report.data) for report in reports if report.length and not report.length.is_enough
+    ]
     if short:
         length, worst = max(short, key=lambda pair: pair[0].epochs)
         names = ", ".join(data.name for _, data in short)

@@ -32,20 +32,19 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
     It takes two passes, because a difference of large sums would lose a small deviation. It is compiled, because numpy would convert the
     whole matrix to float64 or take five times as long.
     """
+    mean = math.fsum(column_sums(matrix)) / matrix.size
+    squares = column_sums(matrix, mean, squared=True)
+    return Moments(mean=mean, std=math.sqrt(math.fsum(squares) / matrix.size))
+
+
+def column_sums(
+    matrix: NDArray[np.float32], center: float = 0.0, *, squared: bool = False
+) -> NDArray[np.float64]:
+    """Return each column's sum of differences from ``center``, or of their squares."""
     from scoring.kernel.sums import add_rows
 
     sums = np.zeros(matrix.shape[1])
-    add_rows(np.ascontiguousarray(matrix), 0.0, False, sums)
-    mean = math.fsum(sums) / matrix.size
-    return Moments(mean=mean, std=math.sqrt(math.fsum(column_squares(matrix, mean)) / matrix.size))
-
-
-def column_squares(matrix: NDArray[np.float32], mean: float) -> NDArray[np.float64]:
-    """Return each column's sum of squared deviations from one mean."""
-    from scoring.kernel.sums import add_rows
-
-    sums = np.zeros(matrix.shape[1])
-    add_rows(np.ascontiguousarray(matrix), mean, True, sums)
+    add_rows(np.ascontiguousarray(matrix), center, squared, sums)
     return sums
 
 

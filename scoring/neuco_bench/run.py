@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.evaluate import training_labels
-from scoring.kernel import NEUTRAL, Moments, column_squares, gather, reference_moments
+from scoring.kernel import NEUTRAL, Moments, column_sums, gather, reference_moments
 from scoring.metrics import R2_TOLERANCE, Complexity, Quality, complexity, mean_quality, quality
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import LabeledTask
@@ -210,7 +210,7 @@ def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
     """Warn if few columns, or their means, hold nearly all the variance, because one mean and one deviation scale all of them."""
     used = np.flatnonzero(embeddings.matrix.any(axis=0))
     scaling = "As in NeuCo-Bench, one mean and one standard deviation scale all values, so"
-    squares = column_squares(embeddings.matrix, scale.mean)[used]
+    squares = column_sums(embeddings.matrix, scale.mean, squared=True)[used]
     means = embeddings.matrix.mean(axis=0, dtype=np.float64)[used] - scale.mean
     within = squares - len(embeddings.matrix) * means**2  # around each column's own mean
     order = np.argsort(-within, kind="stable")

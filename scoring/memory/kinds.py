@@ -238,12 +238,18 @@ def _indicators(name: str, values: Any, declared: TaskType | None) -> tuple[Task
         if np.ndim(values) != 2 or len(set(columns)) < len(columns):
             raise ValueError
         table = np.asarray(values).astype(np.float64)
+        labeled = np.asarray(~np.isnan(table).any(axis=1), dtype=np.bool_)
+        table = table[labeled]
+        if declared not in {None, TaskType.MULTILABEL} or not len(table) or not np.isin(table, (0, 1)).all():
+            raise ValueError
     except (TypeError, ValueError):
-        raise _shape(name, values.shape) from None
-    labeled = np.asarray(~np.isnan(table).any(axis=1), dtype=np.bool_)
-    table = table[labeled]
-    if declared not in {None, TaskType.MULTILABEL} or not len(table) or not np.isin(table, (0, 1)).all():
-        raise _shape(name, values.shape)
+        raise WrongValue(
+            f"The labels of the task {name} have the shape {values.shape}, and are not a table of zeros and ones with a column for each"
+            " label.",
+            hint="Give one label for each sample. For several tasks, give a dictionary of their names and labels, or a DataFrame. For"
+            " classes that are coded by zeros and ones, give the numbers of the columns: labels.argmax(axis=1).",
+            code="score.labels",
+        ) from None
     used = [str(column) for column, is_used in zip(columns, table.max(axis=0), strict=True) if is_used]
     classes = _several(name, used)
     place = {column: number for number, column in enumerate(columns)}
@@ -260,12 +266,3 @@ def _indicators(name: str, values: Any, declared: TaskType | None) -> tuple[Task
         )
     kind = TaskKind(kind=TaskType.MULTILABEL, labels=labels, classes=classes, note=" ".join(notes))
     return kind, labeled
-
-
-def _shape(name: str, shape: tuple[int, ...]) -> WrongValue:
-    return WrongValue(
-        f"The labels of the task {name} have the shape {shape}, and are not a table of zeros and ones with a column for each label.",
-        hint="Give one label for each sample. For several tasks, give a dictionary of their names and labels, or a DataFrame. For classes"
-        " that are coded by zeros and ones, give the numbers of the columns: labels.argmax(axis=1).",
-        code="score.labels",
-    )

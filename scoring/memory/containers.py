@@ -103,12 +103,8 @@ def _native(array: NDArray[Any], name: str) -> Plain:
                 for column, part in columns.items()
             }
         )
-    if isinstance(array, np.ma.MaskedArray):
-        lacks = np.ma.getmaskarray(array)
-        array = array.data
-        if lacks.any():
-            array = array.astype(object)
-            array[lacks] = None
+    if np.ma.is_masked(array):
+        array = np.where(np.ma.getmaskarray(array), np.array(None), np.asarray(array))
     array = np.asarray(array)  # not np.matrix, which stays two-dimensional
     if array.dtype.kind == "V":
         if array.dtype.type.__module__.startswith("numpy"):

@@ -16,7 +16,6 @@ from scoring.memory.pairing import (
     SHOWN,
     Rows,
     as_text,
-    check_meaning,
     note_on_position,
     rows_of_index,
 )
@@ -118,12 +117,11 @@ def _by_sample(
         )
     fitting = {tuple(names) for rows, names in sides if rows.count == len(given.values)}
     if len(fitting) == 1:
-        pairs = [
-            {"groups": given.rows, "samples": rows} for rows, _ in sides if rows.count == given.rows.count
-        ]
-        for pair in pairs:
-            check_meaning(pair)
-        notes = {note_on_position(pair, "groups") for pair in pairs}
+        notes = {
+            note_on_position({"groups": given.rows, "samples": rows}, "groups")
+            for rows, _ in sides
+            if rows.count == given.rows.count
+        }
         return dict(zip(*fitting, given.values, strict=True)), sorted(notes - {""})
     counts = ", ".join(sorted({f"{rows.count:,}" for rows, _ in sides})) or "files"
     raise WrongValue(

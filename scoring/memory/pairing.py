@@ -119,7 +119,6 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
         return np.arange(labels.count), ""
     is_numbered = embeddings.is_numbered or labels.is_numbered
     if is_numbered and embeddings.count == labels.count:
-        check_meaning({"embeddings": embeddings, f"labels of {name}": labels})
         return _by_position(embeddings, labels, name)
     place = {identifier: row for row, identifier in enumerate(own)}
     found = np.array([place.get(identifier, -1) for identifier in others], dtype=np.intp)
@@ -153,8 +152,18 @@ def note_on_position(sides: Mapping[str, Rows], name: str) -> str:
     """Say that two sides are paired by position although one has ids; empty if none has, or only a selection's numbers next to an array.
 
     Raises:
-        WrongValue: If the other has these ids in a column.
+        WrongValue: If one has the index that pandas makes and the other its numbers in another order, or the ids of one are in a column of
+            the other.
     """
+    [numbered, other] = sorted(sides, key=lambda side: not sides[side].is_numbered)
+    own, others = sides[numbered].ids or (), sides[other].ids or ()
+    if sides[numbered].is_numbered and own != others and set(own) == set(others):
+        raise WrongValue(
+            f"The {numbered} have the index 0 to {len(own) - 1} and the {other} the same numbers in another order, so rows could be"
+            " paired by index or by position.",
+            hint="If they are in the same order, call .to_numpy() on one of them. If the index is meant, sort both: .sort_index().",
+            code="score.two_meanings",
+        )
     chosen = [side for side, rows in sides.items() if rows.are_named]
     ids = sides[chosen[0]].ids or () if chosen else ()
     # A selection of rows next to an array was selected from it, too; rows in another order may have been shuffled alone.
@@ -180,23 +189,6 @@ def _lengths(embeddings: Rows, labels: Rows, name: str) -> WrongValue:
         " their index.",
         code="score.lengths",
     )
-
-
-def check_meaning(sides: Mapping[str, Rows]) -> None:
-    """Check two sides, by their names in messages, that are to be paired by position.
-
-    Raises:
-        WrongValue: If one has the index that pandas makes and the other its numbers in another order.
-    """
-    [numbered, other] = sorted(sides, key=lambda side: not sides[side].is_numbered)
-    own, others = sides[numbered].ids or (), sides[other].ids or ()
-    if sides[numbered].is_numbered and own != others and set(own) == set(others):
-        raise WrongValue(
-            f"The {numbered} have the index 0 to {len(own) - 1} and the {other} the same numbers in another order, so rows could be"
-            " paired by index or by position.",
-            hint="If they are in the same order, call .to_numpy() on one of them. If the index is meant, sort both: .sort_index().",
-            code="score.two_meanings",
-        )
 
 
 def _check_repeated(ids: tuple[str, ...], count: int) -> None:

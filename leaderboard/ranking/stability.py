@@ -59,22 +59,19 @@ def task_stability(
     quality = quality[:, [tasks.index(name) for name in names]]
     ranks, spread = task_ranks(quality, weighs), spreads(quality, weighs)
 
-    def weighted(counts: NDArray[np.generic]) -> Floats:
-        return weighted_ranks(ranks, shares(spread, counts.astype(np.float64), ghost_task))
-
-    def final(weighted: Floats, counts: NDArray[np.generic]) -> NDArray[np.int32]:
+    def ranked(counts: NDArray[np.generic]) -> tuple[Floats, NDArray[np.int32]]:
         weights = shares(spread, counts.astype(np.float64), ghost_task)
-        return ranks_of(weighted, quality, weights, weighs=weighs, numbered=numbered)
+        weighted = weighted_ranks(ranks, weights)
+        return weighted, ranks_of(weighted, quality, weights, weighs=weighs, numbered=numbered)
 
-    order = np.sign(np.diff(weighted(np.ones(len(names)))))
+    order = np.sign(np.diff(ranked(np.ones(len(names)))[0]))
     first, kept = np.zeros(rows, np.int64), np.zeros(rows - 1, np.int64)
     drawn = counted_draws(f"task bootstrap 1\0{phase}\0{len(names)}", len(names), replicates)
     for start in range(0, replicates, CHUNK):
-        part = weighted(drawn[start : start + CHUNK])
-        first += (final(part, drawn[start : start + CHUNK]) == 1).sum(axis=0)
-        kept += (np.sign(np.diff(part)) == order).sum(axis=0)
-    left_out = 1 - np.eye(len(names))
-    without = final(weighted(left_out), left_out)
+        weighted, final = ranked(drawn[start : start + CHUNK])
+        first += (final == 1).sum(axis=0)
+        kept += (np.sign(np.diff(weighted)) == order).sum(axis=0)
+    _, without = ranked(1 - np.eye(len(names)))
     return tuple(
         RowStability(
             without=dict(zip(names, of.tolist(), strict=True)),

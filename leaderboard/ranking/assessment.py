@@ -103,19 +103,16 @@ def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:
     for entry in phase.entries:
         if counts(entry, phase):
             candidates[row_key(entry)].append(entry)
-    rows = []
-    for (_, method), entries in candidates.items():
-        counting = _select(entries, phase)
-        if counting is None:
-            continue
-        rows.append(
-            Contender(
-                entry=counting,
-                name=method or counting.team,
-                submissions=len(entries),
-                last_submitted_at=max(candidate.submitted_at for candidate in entries),
-            )
+    rows = (
+        Contender(
+            entry=counting,
+            name=method or counting.team,
+            submissions=len(entries),
+            last_submitted_at=max(candidate.submitted_at for candidate in entries),
         )
+        for (_, method), entries in candidates.items()
+        if (counting := _select(entries, phase))
+    )
     return tuple(sorted(rows, key=lambda row: row.entry.submission))
 
 
@@ -133,17 +130,18 @@ def waiting_teams(phase: PhaseSnapshot) -> tuple[WaitingTeam, ...]:
 
 def _select(entries: Sequence[Entry], phase: PhaseSnapshot) -> Entry | None:
     """Return the entry that counts; None if the Ladder selects and none of the entries climbed it."""
-    rules = phase.rules
     by_time = sorted(
         (entry for entry in entries if entry.climbed),
         key=lambda entry: (entry.submitted_at, entry.submission),
     )
-    if not by_time:
-        return None
-    if rules.selection in (Selection.BEST, Selection.LADDER):
-        # On a tie, max() keeps the first, which is the earlier submission.
-        return max(by_time, key=lambda entry: mean_quality(entry, tuple(phase.row_sets), phase.epsilon))
-    return by_time[-1]
+    if phase.rules.selection is Selection.LAST:
+        return by_time[-1] if by_time else None
+    # On a tie, max() keeps the first, which is the earlier submission.
+    return max(
+        by_time,
+        key=lambda entry: mean_quality(entry, tuple(phase.row_sets), phase.epsilon),
+        default=None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -179,12 +179,9 @@ def order(phase: PhaseSnapshot) -> Order | None:
     contenders = counted(phase)
     if not contenders:
         return None
-    tasks = tuple(sorted(phase.row_sets))
-    _, ranking = _ranked(phase, tasks, contenders)
     # Ranked again in board order, which is cheap, so that all arrays have the same order of rows.
-    contenders = tuple(contenders[index] for index in ranking.order)
-    table, ranking = _ranked(phase, tasks, contenders)
-    return Order(tasks=tasks, contenders=contenders, quality=table, ranking=ranking)
+    places = _ranked(phase, contenders).ranking.order
+    return _ranked(phase, tuple(contenders[index] for index in places))
 
 
 def assess(phase: PhaseSnapshot) -> Assessment | None:
@@ -275,17 +272,16 @@ def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[
     )
 
 
-def _ranked(
-    phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[Contender]
-) -> tuple[NDArray[np.float64], Ranking]:
-    epsilon = phase.epsilon
-    scores = [quality_scores(contender.entry, tasks, epsilon) for contender in contenders]
-    table = np.array(scores, np.float64)
+def _ranked(phase: PhaseSnapshot, contenders: tuple[Contender, ...]) -> Order:
+    """Rank contenders, and leave them in the given order."""
+    tasks = tuple(sorted(phase.row_sets))
+    scores = [quality_scores(contender.entry, tasks, phase.epsilon) for contender in contenders]
+    quality = np.array(scores, np.float64)
     ranking = rank(
-        table,
+        quality,
         weighs=np.array([contender.weighs(phase.rules) for contender in contenders]),
         numbered=np.array([contender.numbered for contender in contenders]),
         ghost_task=phase.rules.ghost_task,
         tie_breaks=[(contender.entry.submitted_at, contender.entry.submission) for contender in contenders],
     )
-    return table, ranking
+    return Order(tasks=tasks, contenders=contenders, quality=quality, ranking=ranking)

@@ -226,11 +226,11 @@ def attestation_files(tx: Transaction) -> dict[str, bytes]:
 
 def make_boards(cycle: Cycle) -> Cycle:
     """Make the new boards; this function is pure."""
-    new = {}
-    for site in cycle.site.phases:
-        snapshot = cycle.snapshots.get(site.codename)
-        if snapshot is not None:
-            new[site.codename] = boards.next_board(snapshot, site.history, at=cycle.at)
+    new = {
+        site.codename: boards.next_board(cycle.snapshots[site.codename], site.history, at=cycle.at)
+        for site in cycle.site.phases
+        if site.codename in cycle.snapshots
+    }
     made = {name: board for name, board in new.items() if board is not None}
     sites = (
         replace(site, history=(*site.history, made[site.codename])) if site.codename in made else site

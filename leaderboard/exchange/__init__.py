@@ -22,7 +22,7 @@ from leaderboard.exchange.runs import (
     compare_runs,
     comparison_document,
     leaderboard_csv,
-    rank_runs,
+    read_runs,
 )
 from leaderboard.exchange.table import TableRanking, rank_table, read_table, table_document
 
@@ -38,10 +38,10 @@ __all__ = [
     "leaderboard_csv",
     "make_normalizer",
     "neurobench_documents",
-    "rank_runs",
     "rank_table",
     "ranking_markdown",
     "read_normalizer",
+    "read_runs",
     "read_submission",
     "read_table",
     "rows_of_runs",

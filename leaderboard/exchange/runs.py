@@ -1,4 +1,4 @@
-"""Runs of the standalone benchmark: read their files, rank them as NeuCo-Bench's ``summarize.py`` does, and compare them.
+"""Runs of the standalone benchmark: read their files, write the leaderboard of NeuCo-Bench's ``summarize.py``, and compare them.
 
 Its weights use the sample standard deviation, and ours the population's. The factor between them cancels, because weights are divided by
 their sum.
@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from leaderboard.exchange.table import TableRanking, rank_table
+from leaderboard.exchange.table import TableRanking
 from leaderboard.ranking import LARGEST, Comparison, TaskPair, compare
 from leaderboard.rendering import csv_cell
 from scoring.errors import OrganizerError
@@ -96,13 +96,11 @@ class PhaseRuns:
 
     Attributes:
         table: Q of the complete runs, with entries sorted by name.
-        ranking: Their dynamic rank, and what becomes of it with other tasks.
         summaries: Their summaries.
         left_out: Runs that are incomplete or unreadable, with the reason.
     """
 
     table: pd.DataFrame
-    ranking: TableRanking
     summaries: tuple[RunSummary, ...]
     left_out: tuple[tuple[str, str], ...]
 
@@ -132,8 +130,8 @@ def read_run(folder: Path) -> tuple[RunSummary, dict[str, TaskResult]]:
         ) from error
 
 
-def rank_runs(folder: Path) -> PhaseRuns:
-    """Rank the complete runs in the folder of a phase, which have a finite Q on every task of any run of the phase.
+def read_runs(folder: Path) -> PhaseRuns:
+    """Read the complete runs in the folder of a phase, which have a finite Q on every task of any run of the phase.
 
     Raises:
         OrganizerError: If there is no such phase, or no complete run in it.
@@ -160,15 +158,14 @@ def rank_runs(folder: Path) -> PhaseRuns:
         )
     return PhaseRuns(
         table=table,
-        ranking=rank_table(table),
         summaries=tuple(summaries[name] for name in table.index),
         left_out=tuple(left_out),
     )
 
 
-def leaderboard_csv(runs: PhaseRuns) -> str:
+def leaderboard_csv(runs: PhaseRuns, ranking: TableRanking) -> str:
     """Return the leaderboard with NeuCo-Bench's columns, the best run first."""
-    table, ranking = runs.table.reset_index(drop=True), runs.ranking
+    table = runs.table.reset_index(drop=True)
     columns = {
         "experiment": [csv_cell(name) for name in runs.table.index],
         "mean_score": ranking.means,

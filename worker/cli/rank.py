@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,10 +66,10 @@ def rank(
 
     Example: `neuco-worker rank results --phase dev`
     """
-    from leaderboard.exchange import rank_runs, rank_table, read_table, table_document
+    from leaderboard.exchange import rank_table, read_runs, read_table, table_document
     from scoring.neuco_bench.results import phase_folder
 
-    runs = rank_runs(phase_folder(source, phase)) if source.is_dir() else None
+    runs = read_runs(phase_folder(source, phase)) if source.is_dir() else None
     table, left_out = read_table(_text(source), tasks or ()) if runs is None else (runs.table, [])
     names = tuple(baselines or ())
     ranking = rank_table(table, ghost_task=ghost_task, baselines=names, baselines_weigh=baselines_weigh)
@@ -78,14 +77,13 @@ def rank(
     if left_out:
         document["left_out"] = left_out
     if runs is not None:
-        runs = replace(runs, ranking=ranking)
-        path = write_leaderboard(runs, source, phase)
+        path = write_leaderboard(runs, ranking, source, phase)
         document["left_out"] = [{"run": name, "reason": reason} for name, reason in runs.left_out]
         document["csv"] = str(path)
     if json_output:
         print(json.dumps(document, indent=2, allow_nan=False))
     elif runs is not None:
-        show_leaderboard(runs, path, names)
+        show_leaderboard(runs, ranking, path, names)
     else:
         _show(table, ranking, names)
         if left_out:
@@ -110,19 +108,21 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str) -> Path:
+def write_leaderboard(runs: PhaseRuns, ranking: TableRanking, output_dir: Path, phase: str) -> Path:
     """Write ``leaderboards/<phase>/leaderboard_<time>.csv`` and return its path."""
     from leaderboard.exchange import leaderboard_csv
 
     now = datetime.now().astimezone()
     path = output_dir / "leaderboards" / phase / f"leaderboard_{now:%Y%m%d_%H%M%S}.csv"
-    write_files(path.parent, {path.name: leaderboard_csv(runs).encode()})
+    write_files(path.parent, {path.name: leaderboard_csv(runs, ranking).encode()})
     return path
 
 
-def show_leaderboard(runs: PhaseRuns, path: Path, baselines: tuple[str, ...] = ()) -> None:
+def show_leaderboard(
+    runs: PhaseRuns, ranking: TableRanking, path: Path, baselines: tuple[str, ...] = ()
+) -> None:
     """Print the ranking of runs, what was left out of it, and the path of the CSV."""
-    _show(runs.table, runs.ranking, baselines)
+    _show(runs.table, ranking, baselines)
     console = Console(highlight=False)
     for name, reason in runs.left_out:
         console.print(f"Left out: {name} {reason}.", markup=False, soft_wrap=True)

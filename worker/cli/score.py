@@ -128,7 +128,7 @@ def score(
 
     Example: `neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev`
     """
-    from leaderboard.exchange import rank_runs
+    from leaderboard.exchange import rank_table, read_runs
     from scoring.neuco_bench.labels import read_annotations
     from scoring.neuco_bench.material import read_material
     from scoring.neuco_bench.reading import read_excluded
@@ -185,10 +185,11 @@ def score(
             soft_wrap=True,
         )
     if settings.update_leaderboard:
-        runs = rank_runs(phase_folder(output_dir, phase))
-        leaderboard = write_leaderboard(runs, output_dir, phase)
+        runs = read_runs(phase_folder(output_dir, phase))
+        ranking = rank_table(runs.table)
+        leaderboard = write_leaderboard(runs, ranking, output_dir, phase)
         if not json_output:
-            show_leaderboard(runs, leaderboard)
+            show_leaderboard(runs, ranking, leaderboard)
     if json_output:
         print(as_json(documents[0] if len(documents) == 1 else documents).decode(), end="")
 

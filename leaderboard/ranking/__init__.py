@@ -25,14 +25,13 @@ from leaderboard.ranking.board import (
 from leaderboard.ranking.comparison import Comparison, Difference, TaskPair, compare
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
 from leaderboard.ranking.stability import stability_sentence, task_stability
-from leaderboard.ranking.uncertainty import FoldTable, standard_errors
+from leaderboard.ranking.uncertainty import standard_errors
 
 __all__ = [
     "LARGEST",
     "Assessment",
     "Comparison",
     "Difference",
-    "FoldTable",
     "Order",
     "Ranking",
     "TaskPair",

@@ -197,7 +197,7 @@ def assess(phase: PhaseSnapshot) -> Assessment | None:
     weighs = np.array([contender.weighs(rules) for contender in contenders])
     numbered = np.array([contender.numbered for contender in contenders])
     uncertainty = bootstrap(
-        fold_table(phase, ordered.tasks, contenders),
+        fold_table(phase, ordered.tasks, [contender.entry for contender in contenders]),
         epsilon=phase.epsilon,
         weighs=weighs,
         numbered=numbered,
@@ -246,16 +246,16 @@ def _row(order: Order, uncertainty: Uncertainty, stability: Sequence[RowStabilit
     )
 
 
-def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[Contender]) -> FoldTable:
-    """Arrange the contenders' fold scores for the bootstrap.
+def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], entries: Sequence[Entry]) -> FoldTable:
+    """Arrange the entries' fold scores for the bootstrap.
 
     Raises:
-        OrganizerError: If contenders have different numbers of folds.
+        OrganizerError: If entries have different numbers of folds.
     """
     columns = []
     folds_of: dict[str, int] = {}
     for task in tasks:
-        scores = [contender.entry.scores[task] for contender in contenders]
+        scores = [entry.scores[task] for entry in entries]
         folds = folds_of.setdefault(phase.row_sets[task], len(scores[0]))
         if any(len(row) != folds for row in scores):
             raise OrganizerError(

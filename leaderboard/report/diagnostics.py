@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from leaderboard.ranking import (
     Assessment,
-    FoldTable,
     complete,
     fold_table,
     mean_quality,
@@ -82,8 +81,8 @@ class Activity:
 
 def diagnose_tasks(phase: PhaseSnapshot, assessment: Assessment) -> tuple[TaskDiagnosis, ...]:
     """Return for each task how many teams it separates, and whether a single baseline inflates its weight (paper A.3)."""
-    table = fold_table(phase, assessment.tasks, assessment.contenders)
-    errors = standard_errors(table, phase.epsilon)
+    entries = [contender.entry for contender in assessment.contenders]
+    errors = standard_errors(fold_table(phase, assessment.tasks, entries), phase.epsilon)
     teams = [index for index, contender in enumerate(assessment.contenders) if contender.numbered]
     without = _weights_without(phase, assessment)
     result = []
@@ -143,7 +142,6 @@ def activity(phase: PhaseSnapshot) -> tuple[Activity, ...]:
 
 def _activity(phase: PhaseSnapshot, entries: Sequence[Entry]) -> Activity:
     tasks = tuple(sorted(phase.row_sets))
-    epsilon = phase.epsilon
     seen: set[str] = set()
     repeats = steps = tiny = 0
     previous: float | None = None
@@ -152,7 +150,7 @@ def _activity(phase: PhaseSnapshot, entries: Sequence[Entry]) -> Activity:
             repeats += 1
             continue
         seen.add(entry.content_hash)
-        mean = mean_quality(entry, tasks, epsilon)
+        mean = mean_quality(entry, tasks, phase.epsilon)
         if previous is not None:
             steps += 1
             tiny += abs(mean - previous) < TINY * _error_of_mean(phase, entry, tasks)
@@ -169,13 +167,8 @@ def _activity(phase: PhaseSnapshot, entries: Sequence[Entry]) -> Activity:
 
 def _error_of_mean(phase: PhaseSnapshot, entry: Entry, tasks: Sequence[str]) -> float:
     """Return the standard error of an entry's mean Q as if tasks were independent, which is accurate enough here."""
-    table = FoldTable(
-        row_sets=tuple(phase.row_sets[task] for task in tasks),
-        folds=tuple(np.array([entry.scores[task]], np.float64) for task in tasks),
-        seed=phase.codename,
-        test_parts=phase.test_parts,
-    )
-    return float(np.sqrt((standard_errors(table, phase.epsilon) ** 2).sum()) / len(tasks))
+    errors = standard_errors(fold_table(phase, tasks, [entry]), phase.epsilon)
+    return float(np.sqrt((errors**2).sum()) / len(tasks))
 
 
 def _moment(entry: Entry) -> tuple[datetime, int]:

@@ -156,14 +156,11 @@ def _lane(
     run: list[str] = []
     own: list[str] = []
     passive: list[str] = []
-    dots: list[str] = []
     start: int | None = None  # column since which the row has not moved
     for place, here in enumerate(track):
         if here is None:
             start = None
             continue
-        if key in columns[place].submitted or (place and track[place - 1] is None):
-            dots.append(f"M{xs[place]} {_y(here)}h0")
         before = track[place - 1] if place else None
         if before is not None and before != here:
             if start is not None and start < place - 1:
@@ -174,6 +171,11 @@ def _lane(
             start = place
         elif start is None:
             start = place
+    dots = [
+        f"M{x} {_y(here)}h0"
+        for column, x, here, before in zip(columns, xs, track, [lowest, *track[:-1]], strict=True)
+        if here is not None and (key in column.submitted or before is None)
+    ]
     last = track[-1] or 1
     if start is not None:
         run.append(f"M{xs[start]} {_y(last)}H{_WIDTH - _RIGHT + 8}")

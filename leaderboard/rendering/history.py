@@ -8,12 +8,11 @@ with the number of a row as the key, gives every published board.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
 from leaderboard.rendering.documents import HistoryLine, HistoryRow, printed, stamp
-from leaderboard.rendering.names import distinct_names
-from leaderboard.rendering.rows import causes, minute, shown
+from leaderboard.rendering.rows import causes, minute, shown, team_names
 from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site
 
 _OURS = re.compile(rb'\{"version":1,"phase":"([\w.-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.ASCII)
@@ -113,11 +112,8 @@ def updates(history: Sequence[Board], decisions: Sequence[Decision]) -> list[dic
         ``more``: Number of further rows that did.
     """
     listed: list[dict[str, object]] = []
-    teams: Mapping[RowKey, str] = {}
-    names: Mapping[RowKey, str] = {}
     for board in history:
-        if (now := {row.key: row.team for row in board.standings}) != teams:
-            teams, names = now, distinct_names(now.items())
+        names = team_names(board)
         moved = [row for row in board.standings if row.move or row.move_kind is MoveKind.NEW]
         listed.append(
             {

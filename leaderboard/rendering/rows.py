@@ -73,9 +73,8 @@ def _changes_on(history: Sequence[Board], place: int) -> list[str]:
 
 
 def team_names(board: Board) -> dict[RowKey, str]:
-    """Return the display names of a board's rows, in its order."""
-    names = distinct_names((row.key, row.team) for row in board.standings)
-    return {row.key: names[row.key] for row in board.standings}
+    """Return the display names of a board's rows."""
+    return distinct_names((row.key, row.team) for row in board.standings)
 
 
 def causes(board: Board, names: Mapping[RowKey, str], decisions: Sequence[Decision]) -> str:

@@ -201,17 +201,15 @@ def _embeddings(file: Path, wanted: Asked, max_megabytes: float) -> Embeddings:
 
 
 def _document(embeddings: Embeddings, wanted: Asked) -> dict[str, object]:
-    document: dict[str, object] = {
+    return {
         "valid": True,
         "ids": len(embeddings.ids),
         "dimension": wanted.embedding_dim,
         "content_hash": embeddings.content_hash,
         "zarr_suffix_removed": embeddings.zarr_suffix_removed,
         "notes": list(embeddings.notes),
+        **({"phase": wanted.phase} if wanted.phase else {}),
     }
-    if wanted.phase:
-        document["phase"] = wanted.phase
-    return document
 
 
 def _show(embeddings: Embeddings, wanted: Asked) -> None:

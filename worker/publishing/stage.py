@@ -260,8 +260,11 @@ class Publishing:
             return False
         if ended.given_up:  # its thread may still use the old publisher, which accepts no more work
             self._publisher = Publisher(self._settings)
-        if isinstance(ended.act, PushPart):
-            self._part_ended(ended.error, now)
+        if isinstance(ended.act, PushPart):  # boards do not wait for one that cannot be pushed
+            if ended.error is None:
+                self._files_retry = Retry()
+            else:
+                self._again(self._files_retry, ended.error, now)
         elif ended.error is not None:
             self._failed(ended.error, now)
         elif isinstance(ended.act, CompareState):
@@ -333,14 +336,10 @@ class Publishing:
         behind = tx.requested_publish() > tx.completed_publish().generation
         return behind or bool(tx.submissions([State.POSTED]))
 
-    def _part_ended(self, error: NeucoError | None, now: datetime) -> None:
-        """Schedule the next part; boards do not wait for one that cannot be pushed."""
-        if error is None:
-            self._files_retry = Retry()
-            return
-        again_at = self._context.retry_at(now, self._files_retry.tries)
-        self._files_retry.failed(now, again_at=again_at)
-        self._context.log.warning(error.sentence, event_key=error.code, tries=self._files_retry.tries)
+    def _again(self, retry: Retry, error: NeucoError, now: datetime) -> None:
+        """Schedule another try after an error."""
+        retry.failed(now, again_at=self._context.retry_at(now, retry.tries))
+        self._context.log.warning(error.sentence, event_key=error.code, tries=retry.tries)
 
     def _failed(self, error: NeucoError, now: datetime) -> None:
         """Schedule the next cycle: later, or at once if the public log had lines that the state lacked."""
@@ -350,5 +349,4 @@ class Publishing:
             self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
             return
         self.last_error = error
-        self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
-        self._context.log.warning(error.sentence, event_key=error.code, tries=self._retry.tries)
+        self._again(self._retry, error, now)

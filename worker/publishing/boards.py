@@ -148,8 +148,8 @@ def begin_cycle(
     for name in phases:
         correct_phase(tx, signer, replay, name, now=now, most=AT_ONCE)
     at, replays = tx.attestation_time(now), replay.at(tx)  # later than what the corrections registered
-    terms, revealed, attestations = _terms(tx), tx.revealed(), attestation_files(tx)
-    sites, snapshots = [], {}
+    attestations, revealed = attestation_files(tx), tx.revealed()
+    terms, sites, snapshots = _terms(tx, attestations), [], {}
     for name in phases:
         site, snapshot = _phase_site(tx, configuration, replays[name], history, closing=name == closing)
         sites.append(replace(site, terms=terms.get(name), revealed=name in revealed))
@@ -195,15 +195,14 @@ def assumptions(tx: Transaction, phases: Collection[str]) -> object:
     return phases_now, len(tx.public_commitments()), tx.fact(REVEALED), to_open
 
 
-def _terms(tx: Transaction) -> dict[str, Terms]:
+def _terms(tx: Transaction, attestations: Mapping[str, bytes]) -> dict[str, Terms]:
     """Return what a submission to each phase must have, from the commitments, and the deadline and limits that EvalAI has shown."""
-    lists, at_evalai = id_lists.files(tx), tx.document(AT_EVALAI)
-    read = TypeAdapter(Terms).validate_python
+    at_evalai, read = tx.document(AT_EVALAI), TypeAdapter(Terms).validate_python
     return {
         phase: read(
             {
                 "embedding_dim": protocol["embedding_dim"],
-                "ids": list_path(phase) if list_path(phase) in lists else "",
+                "ids": list_path(phase) if list_path(phase) in attestations else "",
                 **at_evalai.get(phase, {}),
             }
         )

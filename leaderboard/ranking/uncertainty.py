@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,11 +166,12 @@ def studentized(
 
 def standard_errors(table: FoldTable, epsilon: float) -> Floats:
     """Return the standard error of each cell's quality score over the splits, P x T, from Q's influence function."""
-    columns = []
-    for name, folds in zip(table.row_sets, table.folds, strict=True):
-        alone = _row_sets(replace(table, row_sets=(name,), folds=(folds,)))
-        columns.append(np.sqrt(_evaluate(alone, None, epsilon, 1)[1][:, 0]))
-    return np.stack(columns, axis=1)
+    alone = (
+        make_row_set(name, [0], [folds], table.test_parts.get(name, ()))
+        for name, folds in zip(table.row_sets, table.folds, strict=True)
+    )
+    squared = [_evaluate([cells], None, epsilon, 1)[1] for cells in alone]
+    return np.asarray(np.sqrt(np.concatenate(squared, axis=1)))
 
 
 def tie_groups(numbered: Sequence[bool], beats: Floats, apart: Sequence[bool]) -> tuple[int, ...]:

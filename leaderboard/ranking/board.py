@@ -42,8 +42,7 @@ def next_board(phase: PhaseSnapshot, history: Sequence[Board], *, at: datetime) 
     content = fingerprint(phase, contenders)
     if before is not None and before.fingerprint == content and _has_names(before, contenders):
         return None
-    order = assess(phase)
-    board = following_board(phase, order, before, at=at)
+    board = following_board(phase, assess(phase), before, at=at)
     unchanged = () if before is None else _content(before.standings, before.rounding)
     return None if _content(board.standings, phase.rules.rounding) == unchanged else board
 
@@ -183,14 +182,8 @@ def append_board(history: list[Board], board: Board) -> None:
     if history:
         rows = {standing.key: standing for standing in history[-1].standings}
         history[-1] = replace(history[-1], figures=None)
-        same = (rows.get(standing.key) for standing in board.standings)
-        board = replace(
-            board,
-            standings=tuple(
-                new if old is None else _sharing(old, new)
-                for old, new in zip(same, board.standings, strict=True)
-            ),
-        )
+        standings = tuple(_sharing(rows.get(row.key, row), row) for row in board.standings)
+        board = replace(board, standings=standings)
     history.append(board)
 
 

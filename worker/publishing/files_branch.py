@@ -121,9 +121,12 @@ class PushPart(PushAct[tuple[str | None, Published]]):
         """Return the tip of the branch before the push, and what the push did."""
         before = resource.tip_of(BRANCH)
         branch, files = resource.for_branch(BRANCH), {self.part.name: self.part.read_bytes()}
-        words = f"Publish {self.part.name}\n"
-        sign = self.context.signer.sign_commit
-        pushed = branch.publish(partial(_added, files), words, sign=sign, last=self._commit)
+        pushed = branch.publish(
+            partial(_added, files),
+            f"Publish {self.part.name}\n",
+            sign=self.context.signer.sign_commit,
+            last=self._commit,
+        )
         if self.last:
             branch.discard()
         return before, pushed

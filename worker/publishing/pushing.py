@@ -186,8 +186,7 @@ def _record_commit(
             happened=True,
         )
     if published.changed or published.rewritten:
-        pushed = {"place": place(configuration), "commit": published.commit}
-        tx.set_fact(_LAST_COMMIT, json.dumps(pushed))
+        tx.set_fact(_LAST_COMMIT, json.dumps({"place": place(configuration), "commit": published.commit}))
 
 
 def place(configuration: Configuration) -> str:

@@ -62,7 +62,10 @@ def open_news(
         OrganizerError: If a phase is not recorded, or the secret is not the one of its record.
     """
     secret, before, fresh, opened = read_secret(configuration), tx.reveals(), {}, tx.document(OPENED)
-    phases = {name: _publishes_labels(before[name], name) for name in with_news(tx)} | dict(reveal or {})
+    phases = {
+        name: read(Reveal, before[name][reveal_path(name)], reveal_path(name)).labels == "published"
+        for name in with_news(tx)
+    } | dict(reveal or {})
     for name, labels in phases.items():
         record = open_phase(tx, name, secret).record
         document, texts = _document(tx, record, phase_key(secret, name), labels=labels, now=now)
@@ -81,11 +84,6 @@ def open_news(
         complete = document.model_copy(update={"fillers": fillers})
         tx.add_reveal(name, {reveal_path(name): complete.file_text(), **texts})
     return list(fresh)
-
-
-def _publishes_labels(files: Mapping[str, str], phase: str) -> bool:
-    path = reveal_path(phase)
-    return read(Reveal, files[path], path).labels == "published"
 
 
 def _sources(tx: Transaction, phase: str) -> list[int]:

@@ -54,7 +54,7 @@ def near_copies(
 
     Args:
         submissions: Submission to its :func:`similarities_of_rows`.
-        entries: The same submissions.
+        entries: These submissions, perhaps among others.
     """
     pairs = [
         (float(np.vdot(submissions[first], submissions[second])), first, second)

@@ -78,10 +78,6 @@ def report(
     assessment = assess(phase)
     entries = {entry.submission: entry for entry in phase.entries}
     teams = {entry.team_key: entry.team for entry in phase.entries}
-    copies = [
-        {"similarity": similarity, "submissions": [_sender(entries[number]) for number in pair]}
-        for similarity, *pair in near_copies(alike or {}, {number: entries[number] for number in alike or {}})
-    ]
     return {
         "phase": phase.codename,
         "made_at": made_at.isoformat(),
@@ -95,7 +91,10 @@ def report(
         ],
         "participation": sent,
         "compared": None if alike is None else len(alike),
-        "near_copies": copies,
+        "near_copies": [
+            {"similarity": similarity, "submissions": [_sender(entries[number]) for number in pair]}
+            for similarity, *pair in near_copies(alike or {}, entries)
+        ],
         "names_alike": [
             [{"team_key": key, "team": teams[key]} for key in group] for group in names_alike(teams)
         ],

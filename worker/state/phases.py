@@ -48,8 +48,7 @@ class Phases(Tables):
 
     def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
         """Make a record the current one of a phase."""
-        values = {"record": record, "protocol_hash": protocol_hash, "tasks": dict(tasks)}
-        self._put(phases, {"phase": phase}, **values)
+        self._put(phases, {"phase": phase}, record=record, protocol_hash=protocol_hash, tasks=dict(tasks))
 
     def add_record(self, name: str, document: bytes) -> None:
         """Store a record under its hash."""
@@ -66,8 +65,7 @@ class Phases(Tables):
     def boards(self, phase: str, *, after: int = 0, at_most: int | None = None) -> list[str]:
         """Return the JSON documents of a phase's boards in sequence, beginning after number ``after``."""
         query = sa.select(boards.c.document).where(boards.c.phase == phase, boards.c.sequence > after)
-        rows = self._connection.execute(query.order_by(boards.c.sequence).limit(at_most))
-        return [row[0] for row in rows]
+        return list(self._connection.execute(query.order_by(boards.c.sequence).limit(at_most)).scalars())
 
     def newest_board(self, phase: str) -> str | None:
         """Return the JSON document of a phase's latest board, None if it has none."""

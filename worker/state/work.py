@@ -89,8 +89,14 @@ class Work(Tables):
         receipt: str | None = None,
     ) -> None:
         """Put something into the outbox; there is one open row per submission and kind, and a delete takes the newest receipt."""
-        values = {"not_before": not_before or now, "receipt": receipt, "tries": 0, "created_at": now}
-        self._put(outbox, {"kind": kind, "submission": pk, "done_at": None}, **values)
+        self._put(
+            outbox,
+            {"kind": kind, "submission": pk, "done_at": None},
+            not_before=not_before or now,
+            receipt=receipt,
+            tries=0,
+            created_at=now,
+        )
 
     def pending(self, kind: OutboxKind | None = None, pk: int | None = None) -> list[OutboxRow]:
         """Return the calls that are still to be made, the earliest due first."""

@@ -145,11 +145,12 @@ def _submissions(board: Board, names: Mapping[RowKey, str], but: Standing | None
 
 
 def _decided(board: Board, decisions: Sequence[Decision]) -> list[str]:
-    effective = sorted(
-        (decision for decision in decisions if decision.board == board.sequence and decision.kind in ORDER),
-        key=lambda decision: ORDER.index(decision.kind),
-    )
-    sentences = [sentence(decision) for decision in effective]
+    sentences = [
+        sentence(decision)
+        for kind in ORDER
+        for decision in decisions
+        if decision.board == board.sequence and decision.kind == kind
+    ]
     return [
         *sentences[:NAMED],
         *([f"{len(sentences) - NAMED} more decisions"] if len(sentences) > NAMED else []),

@@ -146,8 +146,10 @@ def read_runs(folder: Path) -> PhaseRuns:
     table = pd.DataFrame.from_dict(
         {name: summary.task_q_scores for name, summary in summaries.items()}, orient="index", dtype=float
     )
-    for name, row in table[table.isna().any(axis=1)].iterrows():
-        left_out.append((str(name), f"has no score in {', '.join(table.columns[row.isna()])}"))
+    left_out += [
+        (str(name), f"has no score in {', '.join(table.columns[row.isna()])}")
+        for name, row in table[table.isna().any(axis=1)].iterrows()
+    ]
     table = table.dropna()
     if table.empty:
         reasons = "; ".join(f"{name} {reason}" for name, reason in left_out[:5]) or "no run has a score"

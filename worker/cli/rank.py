@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +20,7 @@ from worker.cli.terminal import Console, JsonOption, table_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from leaderboard.exchange import PhaseRuns, TableRanking
+    from leaderboard.exchange import Compared, PhaseRuns, TableRanking
     from leaderboard.ranking import Difference
 
 
@@ -184,14 +184,19 @@ def compare(
 
     Example: `neuco-worker compare results/results/ours_20260314_120000 results/results/theirs_20260314_120500`
     """
-    from leaderboard.exchange import OVERALL, compare_runs, comparison_document
+    from leaderboard.exchange import compare_runs, comparison_document
 
     compared = compare_runs(runs)
     if json_output:
         print(json.dumps(comparison_document(compared), indent=2))
-        return
+    else:
+        _show_compared(compared)
 
-    # a table for each run that is compared with the first, so that each fits a terminal of 80 columns
+
+def _show_compared(compared: Compared) -> None:
+    """Print a table for each run that is compared with the first, so that each fits a terminal of 80 columns."""
+    from leaderboard.exchange import OVERALL
+
     console = Console(highlight=False)
     first, *others = compared.names
     console.print(f"A: {first}", markup=False, soft_wrap=True)
@@ -210,16 +215,8 @@ def compare(
         console.print(_pairing(compared.unpaired[number - 1]), markup=False, soft_wrap=True)
         if sentence := comparison.sentence(compared.tasks):
             console.print(sentence, markup=False, soft_wrap=True)
-    certain = any(
-        difference.is_certain for each in compared.comparisons for difference in (*each.tasks, each.overall)
-    )
-    meaning = "* The interval does not contain 0." if certain else "Every interval contains 0."
-    console.print(
-        f"{meaning} Intervals reflect the random splits, not new data.", markup=False, soft_wrap=True
-    )
-    if compared.left_out:
-        left_out = ", ".join(compared.left_out)
-        console.print(f"Left out, because some run has no score: {left_out}.", markup=False, soft_wrap=True)
+    for line in _remarks(compared):
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def _interval(difference: Difference) -> str:
@@ -237,3 +234,14 @@ def _pairing(unpaired: Sequence[str]) -> str:
         f"B and A were not compared fold by fold in {', '.join(unpaired)}, because labels or splits differ or were not recorded. This"
         " makes the intervals wider."
     )
+
+
+def _remarks(compared: Compared) -> Iterator[str]:
+    """Explain the intervals, and what was left out."""
+    certain = any(
+        difference.is_certain for each in compared.comparisons for difference in (*each.tasks, each.overall)
+    )
+    meaning = "* The interval does not contain 0." if certain else "Every interval contains 0."
+    yield f"{meaning} Intervals reflect the random splits, not new data."
+    if compared.left_out:
+        yield f"Left out, because some run has no score: {', '.join(compared.left_out)}."

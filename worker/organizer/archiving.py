@@ -24,7 +24,7 @@ from worker.organizer.configuration_text import with_values
 from worker.organizer.session import OrganizerSession
 from worker.runtime.storage import OF_COMMAND
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
-from worker.state.database import SINCE_BACKUP, damaged, failure
+from worker.state.database import SINCE_BACKUP, damaged, typed
 
 CONFIGURATION, DATABASE = "challenge.yaml", "state/worker.db"
 
@@ -72,7 +72,10 @@ def write_backup(
     temporary = archive.with_name(f"{archive.name}.{os.getpid()}.part")  # another command may write it too
     try:
         # A start of the worker removes what is left here of a command that was killed.
-        with tempfile.TemporaryDirectory(prefix=OF_COMMAND, dir=session.files.temporary("")) as folder:
+        with (
+            typed(database),
+            tempfile.TemporaryDirectory(prefix=OF_COMMAND, dir=session.files.temporary("")) as folder,
+        ):
             copy = _copied_database(database, Path(folder), now=session.now)
             temporary.unlink(missing_ok=True)  # a file that is there already would keep its mode
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -89,8 +92,6 @@ def write_backup(
                         _add(target, path, f"state/files/{path.parent.name}/{path.name}")
                     progress(1, len(stored))
         temporary.replace(archive)
-    except sqlite3.Error as error:
-        raise failure(error, database, str(error)) from error
     except OSError as error:
         raise InfrastructureError(
             f"The backup {archive} could not be written: {error.strerror}.",

@@ -125,38 +125,20 @@ def typed(file: Path | None) -> Iterator[None]:
         yield
     except (DBAPIError, sqlite3.Error) as error:  # the driver's own, while a connection is being prepared
         cause = error.orig if isinstance(error, DBAPIError) else error
+        if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
+            raise damaged(file, str(cause)) from error
         # Others say nothing about values in their first line.
         shown = type(error).__name__ if isinstance(error, DataError) else str(cause).partition("\n")[0]
         refused = isinstance(error, DataError | IntegrityError | ProgrammingError)
-        raise failure(cause, file, shown, kind=InfrastructureError if refused else StateFailed) from error
-
-
-def failure(
-    cause: BaseException | None,
-    file: Path | None,
-    reason: str,
-    *,
-    kind: type[InfrastructureError] = StateFailed,
-) -> InfrastructureError:
-    """Return the error for a failure of the database.
-
-    Args:
-        cause: The driver's exception.
-        file: The database's file; None for a server.
-        reason: The part of the cause that may be shown.
-        kind: The class of the error.
-    """
-    if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
-        return damaged(file, str(cause))
-    name = f"The state database {file}"
-    hint = "Check the disk space, the permissions, and that it is on a disk of this machine."
-    if file is None:
-        name = "The state database"
-        hint = (
-            "Check that the PostgreSQL server in `state` is running, that this machine can reach it, that the role owns the database, and"
-            " what the server's log says."
-        )
-    return kind(f"{name} failed: {reason}.", hint=hint, code="state.database")
+        kind = InfrastructureError if refused else StateFailed
+        raise kind(
+            f"The state database{'' if file is None else f' {file}'} failed: {shown}.",
+            hint="Check that the PostgreSQL server in `state` is running, that this machine can reach it, that the role owns the database,"
+            " and what the server's log says."
+            if file is None
+            else "Check the disk space, the permissions, and that it is on a disk of this machine.",
+            code="state.database",
+        ) from error
 
 
 def damaged(file: Path, reason: str) -> StateFailed:

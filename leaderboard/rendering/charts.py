@@ -156,29 +156,24 @@ def _lane(
     run: list[str] = []
     own: list[str] = []
     passive: list[str] = []
-    start: int | None = None  # column since which the row has not moved
-    for place, here in enumerate(track):
-        if here is None:
-            start = None
+    start = 0  # column since which the row has not moved
+    for place, (here, before) in enumerate(zip(track, [None, *track[:-1]], strict=True)):
+        if here is None or here == before:
             continue
-        before = track[place - 1] if place else None
-        if before is not None and before != here:
-            if start is not None and start < place - 1:
+        if before is not None:
+            if start < place - 1:
                 run.append(f"M{xs[start]} {_y(before)}h{xs[place - 1] - xs[start]}")
             across, down = xs[place] - xs[place - 1], _y(here) - _y(before)
             bend = f"M{xs[place - 1]} {_y(before)}c{across // 2} 0 {across // 2} {down} {across} {down}"
             (own if key in columns[place].own else passive).append(bend)
-            start = place
-        elif start is None:
-            start = place
+        start = place
     dots = [
         f"M{x} {_y(here)}h0"
         for column, x, here, before in zip(columns, xs, track, [lowest, *track[:-1]], strict=True)
         if here is not None and (key in column.submitted or before is None)
     ]
-    last = track[-1] or 1
-    if start is not None:
-        run.append(f"M{xs[start]} {_y(last)}H{_WIDTH - _RIGHT + 8}")
+    last = min(columns[-1].places[key], lowest)
+    run.append(f"M{xs[start]} {_y(last)}H{_WIDTH - _RIGHT + 8}")
     return Lane(
         number=number,
         color=color,

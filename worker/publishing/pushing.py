@@ -117,15 +117,14 @@ def message(site: Site, before: Files, after: Files) -> str:
             counted = set().union(*triggers)
             facts = f"{count_of(len(counted), 'submission')} counted" if counted else "the entries changed"
             counts.append(f"{name}: {facts}")
-    for path, words in (
-        (commitments.PATH, "Publish a commitment"),
-        (receipts.PATH, "Publish receipts"),
-        (FILES_PATH, "Name the published files"),
-    ):
-        if before.get(path) != after.get(path):
-            counts.append(words)
-    subject, *others = [*decisions, *counts] or ["Update the page"]
-    return "\n".join([subject, *([""] if others else []), *others, ""])
+    others = {
+        commitments.PATH: "Publish a commitment",
+        receipts.PATH: "Publish receipts",
+        FILES_PATH: "Name the published files",
+    }
+    counts += [words for path, words in others.items() if before.get(path) != after.get(path)]
+    subject, *more = [*decisions, *counts] or ["Update the page"]
+    return "\n".join([subject, *([""] if more else []), *more, ""])
 
 
 def _is_closed(document: bytes | None) -> bool:

@@ -30,7 +30,16 @@ def update_readme(
     If there is no file, a new one has the challenge's title. If there are no markers, the block is appended. The first complete pair of
     markers is ours. A marker counts only alone on its line, and an opening marker without an end is ignored.
     """
-    block = render_block(phases, access)
+    block = (
+        templates()
+        .get_template("readme.md.j2")
+        .render(
+            phases=phases,
+            same_rules=len({phase.rules for phase in phases}) == 1,
+            access=access,
+            columns=[column for column in COLUMNS if column.in_readme],
+        )
+    )
     if existing is None or not existing.strip():
         return f"# {markdown(title)}\n\n{block}\n".encode()
     newline = "\r\n" if b"\r\n" in existing.split(b"\n", 1)[0] + b"\n" else "\n"
@@ -50,21 +59,6 @@ def around_block(existing: bytes) -> tuple[bytes, bytes] | None:
         elif start is not None:
             return existing[:start], existing[match.end() - match.group().endswith(b"\r") :]
     return None
-
-
-def render_block(phases: Sequence[ShownPhase], access: str) -> str:
-    """Return the block with its markers, without a final newline."""
-    same_rules = len({phase.rules for phase in phases}) == 1
-    return (
-        templates()
-        .get_template("readme.md.j2")
-        .render(
-            phases=phases,
-            same_rules=same_rules,
-            access=access,
-            columns=[column for column in COLUMNS if column.in_readme],
-        )
-    )
 
 
 METHOD_COLUMNS = ("method", "project_url", "publication_url")

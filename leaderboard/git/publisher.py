@@ -150,10 +150,9 @@ class Publisher:
             InfrastructureError: The remote is unreachable, too slow or locked, or others push during every attempt.
             Cancelled: :meth:`stop` was called.
         """
-        attempt = partial(
-            self._publish_once, render, message, sign, last, folders, replace_foreign=replace_foreign
+        return self._repeated(
+            partial(self._publish_once, render, message, sign, last, folders, replace_foreign=replace_foreign)
         )
-        return self._repeated(attempt)
 
     def look(self, *, sign: Sign, last: str | None = None) -> tuple[Files, Files]:
         """Return the files that :meth:`publish` would pass to ``render`` now.

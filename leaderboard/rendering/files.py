@@ -96,9 +96,8 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
 
 
 def _csv(document: PhaseDocument) -> bytes:
-    columns = CSV_COLUMNS
-    if any(row.has_method for row in document.entries):
-        columns = (*CSV_COLUMNS, *METHOD_COLUMNS)
+    has_methods = any(row.has_method for row in document.entries)
+    columns = (*CSV_COLUMNS, *(METHOD_COLUMNS if has_methods else ()))
     lines = []
     for row in document.entries:
         cells = row.model_dump(mode="json", include=set(columns)) | {

@@ -74,7 +74,7 @@ class Asked:
     phase: str = ""
 
 
-def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
+def asked_by(read: Read, phase: str | None) -> Asked:
     """Return what a phase requires.
 
     Args:

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
-from worker.challenge.context import Context
 from worker.challenge.timetable import Job
 from worker.evalai import Client, NotFound, NotPermitted, Submission
 from worker.fetching import uploads
@@ -28,37 +27,31 @@ RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, be
 PHASES_LACKING = "evalai.phases_lacking"  # the key of an alert
 
 
-@dataclass(frozen=True, kw_only=True)
-class OurChallenge:
-    """Which submissions are ours: the challenge's pk, and the configured phases as pk to codename."""
+def our_phases(configuration: Configuration, session: Session) -> dict[int, str]:
+    """Return the phases that both the configuration and EvalAI have now, pk to codename."""
+    theirs = session.remote.phases if session.remote is not None else {}
+    return {pk: name for pk, name in theirs.items() if name in configuration.phases}
 
-    challenge: int
-    phases: Mapping[int, str]
 
-    @classmethod
-    def of(cls, context: Context, session: Session) -> OurChallenge:
-        """Return the phases that both the configuration and EvalAI have now."""
-        configuration = context.configuration
-        theirs = session.remote.phases if session.remote is not None else {}
-        ours = {pk: name for pk, name in theirs.items() if name in configuration.phases}
-        return cls(challenge=configuration.evalai.challenge, phases=ours)
-
-    def take(self, tx: Transaction, read: Submission, *, asked_at: datetime, now: datetime) -> None:
-        """Process what EvalAI says of a submission."""
-        facts.take_facts(tx, read, challenge=self.challenge, phases=self.phases, asked_at=asked_at, now=now)
-
-    def news(self, tx: Transaction, listed: list[Submission], *, asked_at: datetime) -> list[Submission]:
-        """Return the submissions that must be processed one by one; record together that the others that still wait are unchanged."""
-        rows = tx.get_many([read.pk for read in listed])
-        news, unchanged = [], {}
-        for read in listed:
-            row = rows.get(read.pk)
-            if row is None or not facts.is_unchanged(row, read, challenge=self.challenge, phases=self.phases):
-                news.append(read)
-            elif row.state in ACTIVE:
-                unchanged[read.pk] = str(read.input_file)
-        tx.seen(unchanged, asked_at=asked_at)
-        return news
+def news(
+    tx: Transaction,
+    listed: list[Submission],
+    *,
+    challenge: int,
+    phases: Mapping[int, str],
+    asked_at: datetime,
+) -> list[Submission]:
+    """Return the submissions that must be processed one by one; record together that the others that still wait are unchanged."""
+    rows = tx.get_many([read.pk for read in listed])
+    changed, unchanged = [], {}
+    for read in listed:
+        row = rows.get(read.pk)
+        if row is None or not facts.is_unchanged(row, read, challenge=challenge, phases=phases):
+            changed.append(read)
+        elif row.state in ACTIVE:
+            unchanged[read.pk] = str(read.input_file)
+    tx.seen(unchanged, asked_at=asked_at)
+    return changed
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -120,7 +113,14 @@ class ReadSubmission(Call[Submission]):
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Process the facts."""
-        OurChallenge.of(self.context, self.session).take(tx, result, asked_at=self.began_at, now=now)
+        facts.take_facts(
+            tx,
+            result,
+            challenge=self.context.configuration.evalai.challenge,
+            phases=our_phases(self.context.configuration, self.session),
+            asked_at=self.began_at,
+            now=now,
+        )
         tx.resolve_alert(f"read:{result.pk}")
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -156,14 +156,16 @@ class ListSubmissions(Call[list[Submission]]):
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
         """Process what has changed; an expected submission that is missing is read by its own address next time."""
-        place = OurChallenge.of(self.context, self.session)
-        news = []
+        challenge = self.context.configuration.evalai.challenge
+        phases, asked_at = our_phases(self.context.configuration, self.session), self.began_at
+        changed = []
         for start in range(0, len(result), facts.PORTION):
-            news += place.news(tx, result[start : start + facts.PORTION], asked_at=self.began_at)
-        for read in news:
+            portion = result[start : start + facts.PORTION]
+            changed += news(tx, portion, challenge=challenge, phases=phases, asked_at=asked_at)
+        for read in changed:
             facts.link_rerun(tx, read)
-        for read in news:
-            place.take(tx, read, asked_at=self.began_at, now=now)
+        for read in changed:
+            facts.take_facts(tx, read, challenge=challenge, phases=phases, asked_at=asked_at, now=now)
         missing = set(self.expected) - {read.pk for read in result}
         for row in tx.get_many(missing).values():
             tx.note(row.pk, tries=row.tries + 1)

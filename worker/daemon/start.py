@@ -56,8 +56,31 @@ def leading(
         take(lock, signals, wait=wait and configuration.database_file is None)
         fresh = load(path)  # it may have been edited during the wait
         _check_place(fresh, configuration)  # the lock is of the old one
-        with started(fresh, signals=signals, checkpoint=checkpoint) as worker:
-            yield worker, lock
+        client = make_client(fresh)
+        if not fresh.evalai.challenge:
+            raise OrganizerError(
+                "evalai.challenge is 0, because the challenge does not have a number at EvalAI yet.",
+                hint="Upload bundle.zip to EvalAI. Then set evalai.challenge to the number in the address of the challenge's page, and"
+                " evalai.queue to the queue in its Manage tab.",
+                code="config.no_number",
+            )
+        logs.set_up(secrets=_secrets(fresh))
+        with closing(Store(fresh.database_url, checkpoint=checkpoint, stopping=signals.stop)) as store:
+            worker = Worker(
+                fresh,
+                store,
+                client,
+                now=utc_now(),
+                random=SystemRandom(),
+                wake=signals.wake.set,
+                checkpoint=checkpoint,
+                fresh_client=make_client,
+            )
+            signals.starting = False
+            try:
+                yield worker, lock
+            finally:
+                worker.stop(utc_now())
 
 
 def take(lock: LeaderLock, signals: Signals, *, wait: bool) -> None:
@@ -81,51 +104,6 @@ def take(lock: LeaderLock, signals: Signals, *, wait: bool) -> None:
     signals.starting = True
     if signals.stop_heard:
         raise Stopped
-
-
-@contextmanager
-def started(
-    configuration: Configuration,
-    *,
-    signals: Signals,
-    checkpoint: Callable[[str], None] = lambda _: None,
-) -> Iterator[Worker]:
-    """Load everything, become the leader under the lock that the caller holds, and yield a worker; close everything at the end.
-
-    Args:
-        configuration: The checked configuration.
-        signals: Stop and wake the worker.
-        checkpoint: See :class:`worker.challenge.context.Context`.
-
-    Raises:
-        OrganizerError: If configuration, credentials or tasks are wrong.
-        Stopped: On SIGTERM.
-    """
-    client = make_client(configuration)
-    if not configuration.evalai.challenge:
-        raise OrganizerError(
-            "evalai.challenge is 0, because the challenge does not have a number at EvalAI yet.",
-            hint="Upload bundle.zip to EvalAI. Then set evalai.challenge to the number in the address of the challenge's page, and"
-            " evalai.queue to the queue in its Manage tab.",
-            code="config.no_number",
-        )
-    logs.set_up(secrets=_secrets(configuration))
-    with closing(Store(configuration.database_url, checkpoint=checkpoint, stopping=signals.stop)) as store:
-        worker = Worker(
-            configuration,
-            store,
-            client,
-            now=utc_now(),
-            random=SystemRandom(),
-            wake=signals.wake.set,
-            checkpoint=checkpoint,
-            fresh_client=make_client,
-        )
-        signals.starting = False
-        try:
-            yield worker
-        finally:
-            worker.stop(utc_now())
 
 
 def reload(path: Path, worker: Worker) -> bool:

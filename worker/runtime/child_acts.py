@@ -236,7 +236,14 @@ class ChildRunner:
         performance.spent_s += counted(performance.looked_at, now)
         performance.looked_at = now
         if status is not None:
-            performance.error = self._death(act, child, status)
+            if errors := child.errors():  # only for the log
+                self._log.error(
+                    "Child process failed.",
+                    event_key=f"{act.name}.stderr",
+                    child=act.folder.name,
+                    stderr=errors[-2000:],
+                )
+            performance.error = Died(status)
         elif (reason := _reason_to_kill(performance, child, due=due)) is not None:
             child.hear_out()
             self._listen(performance, child)  # the stage that it had reached decides who is to blame
@@ -259,17 +266,6 @@ class ChildRunner:
             else:
                 performance.act.progress(message)
         return moved
-
-    def _death(self, act: ChildAct[Any], child: Child, status: int) -> NeucoError:
-        """Return the error for a child's death; its stderr goes only to the log."""
-        if errors := child.errors():
-            self._log.error(
-                "Child process failed.",
-                event_key=f"{act.name}.stderr",
-                child=act.folder.name,
-                stderr=errors[-2000:],
-            )
-        return Died(status)
 
     def _record(self, performance: _ChildPerformance, now: datetime) -> None:
         act, child = performance.act, performance.child

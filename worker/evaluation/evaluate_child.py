@@ -18,8 +18,6 @@ if TYPE_CHECKING:  # only the daemon needs them; loading them would cost each ch
     from worker.challenge.configuration import Configuration
     from worker.challenge.setups import PhaseSetup
 
-RECORD = "record"
-
 
 class EvaluationOrder(TypedDict):
     """What to read and score, sent through a pipe because it contains the phase key. With ``keep``, the content is also written there."""
@@ -72,7 +70,7 @@ def order_for(
     tasks: Sequence[str],
     complete: Sequence[str] = (),
 ) -> EvaluationOrder:
-    """Write the phase's record to the child's folder, and return the order.
+    """Write the phase's record to the child's folder, which is removed when the child has ended, and return the order.
 
     The child reads the record only after the participant's file, so that no hidden task is in memory while that file is parsed.
 
@@ -85,11 +83,15 @@ def order_for(
         complete: Contents that have all their cells: such a file is read but not scored. Cells that are stored while the child runs are
             scored twice, which does no harm, because the first ones are kept.
     """
+    record = folder / "record"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    record.touch(mode=0o600)
+    record.write_bytes(setup.record.packed)
     return {
         "file": str(file),
         "ids": list(setup.record.ids),
         "embedding_dim": setup.record.protocol.embedding_dim,
-        "record": str(_write_record(setup, folder)),
+        "record": str(record),
         "record_hash": setup.record.hash,
         "tasks": list(tasks),
         "complete": list(complete),
@@ -97,15 +99,6 @@ def order_for(
         "max_expanded_bytes": largest_expanded(configuration.submission.max_megabytes),
         "engine": configuration.scoring.engine_options(),
     }
-
-
-def _write_record(setup: PhaseSetup, folder: Path) -> Path:
-    """Write a phase's record for its child alone; the folder is removed when the child has ended."""
-    place = folder / RECORD
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    place.touch(mode=0o600)
-    place.write_bytes(setup.record.packed)
-    return place
 
 
 def main(order: EvaluationOrder, say: Callable[..., None]) -> EvaluationResult:

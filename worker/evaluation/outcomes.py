@@ -107,7 +107,7 @@ def requeue(
         Whether it must wait before the next try. A submission that has ended meanwhile is left as it is.
     """
     returned = tx.move(row.pk, State.SCORING, State.FETCHED)
-    if not returned or outcome in (Outcome.CANCELLED, Outcome.DEAD):
+    if not returned or outcome is Outcome.CANCELLED:
         return False
     tx.note(row.pk, not_before=retry_at, tries=row.tries + 1)
     if isinstance(error, OrganizerError) and not row.disputed:

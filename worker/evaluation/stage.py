@@ -8,12 +8,12 @@ from scoring.errors import NeucoError
 from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup, alert_key
 from worker.evaluation.act import ScoreSubmission
-from worker.evaluation.outcomes import STARTING, blame, requeue
+from worker.evaluation.outcomes import requeue
 from worker.fairness.published import is_held
 from worker.fairness.register import RegisterReplay
 from worker.runtime.child_acts import ChildRunner
 from worker.runtime.storage import FileStore
-from worker.state import Attempt, State, SubmissionRow
+from worker.state import Attempt, Outcome, State, SubmissionRow
 
 
 class Evaluation:
@@ -88,10 +88,9 @@ class Evaluation:
             setup = self._context.phase(phase)
         except NeucoError as error:
             # it waits for the right secret or an intact record; other phases continue
-            outcome, _ = blame(error, STARTING, row.pk, crashed_before=0)
+            retry_at = self._context.retry_at(now, row.tries)
             with self._context.store.write() as tx:
-                retry_at = self._context.retry_at(now, row.tries)
-                requeue(tx, row, error, outcome, retry_at=retry_at)
+                requeue(tx, row, error, Outcome.FAILED, retry_at=retry_at)
                 tx.report(alert_key(phase), error, now=now)
             return None
         self._context.clear_alert(alert_key(phase))

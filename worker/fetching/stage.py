@@ -50,7 +50,8 @@ class Fetching:
             act = None if due else self.next_act(tx, now)
         if due:
             with self._context.store.write() as tx:
-                uploads.look_again(tx, due)
+                for row in due:  # a message may be lost, or may never be sent
+                    tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
             return True
         return act is not None and self._has_room(now) and self.runner.start(act, now)
 

@@ -91,12 +91,6 @@ def take_message(tx: Transaction, row: SubmissionRow) -> bool:
     return row.state is not State.REJECTED
 
 
-def look_again(tx: Transaction, due: list[SubmissionRow]) -> None:
-    """Let placeholders be fetched again, because a message may be lost or may never be sent."""
-    for row in due:
-        tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
-
-
 def is_due(row: SubmissionRow, now: datetime) -> bool:
     """Return whether it is time to look again; a moment too far in the future means that the clock was set back."""
     return row.not_before is None or not now < row.not_before <= now + LONGEST_LOOK

@@ -33,7 +33,7 @@ def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None
         return None
     if row.state in UNSCORED and row.by_member is False:
         return not_a_member(row)
-    return number_used(row, row.hold_reason or "") if row.hold == NUMBER_USED else None
+    return ask(row, row.hold_reason or "", NUMBER_USED) if row.hold == NUMBER_USED else None
 
 
 def not_a_member(row: SubmissionRow) -> OrganizerError:
@@ -41,15 +41,11 @@ def not_a_member(row: SubmissionRow) -> OrganizerError:
     sentence = (
         f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team."
     )
-    return _ask(row, sentence, NOT_A_MEMBER)
+    return ask(row, sentence, NOT_A_MEMBER)
 
 
-def number_used(row: SubmissionRow, sentence: str) -> OrganizerError:
-    """Return the contradiction that a submission has a number that its team had used, in a sentence that names both teams."""
-    return _ask(row, sentence, NUMBER_USED)
-
-
-def _ask(row: SubmissionRow, sentence: str, code: str) -> OrganizerError:
+def ask(row: SubmissionRow, sentence: str, code: str) -> OrganizerError:
+    """Return the error for a submission whose facts contradict each other, so that only its team knows whether it sent it."""
     return OrganizerError(
         sentence,
         hint=f"Ask the team. If it sent the submission, run `neuco-worker challenge retry {row.pk}`. If it did not, run `neuco-worker"

@@ -106,13 +106,12 @@ def _may_be_listed(looked_up: datetime | None, now: datetime) -> bool:
 
 def _undecided(tx: Transaction) -> list[SubmissionRow]:
     """Return the submissions whose author is unknown, and that EvalAI shows as they were first seen."""
-    return [row for row in tx.authors_unknown() if _is_as_sent(row)]
-
-
-def _is_as_sent(row: SubmissionRow) -> bool:
-    shown = row.at_evalai
-    first = {"team": row.team_key, "phase": row.phase_pk, "author": row.created_by, "deleted": False}
-    return all(shown.get(name) == value for name, value in first.items())
+    return [
+        row
+        for row in tx.authors_unknown()
+        if {"team": row.team_key, "phase": row.phase_pk, "author": row.created_by, "deleted": False}.items()
+        <= row.at_evalai.items()
+    ]
 
 
 def _place(tx: Transaction, phase_pk: int) -> tuple[int, int]:
@@ -231,7 +230,8 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
         """Record which submissions are the hosts', and whose authors belong to their teams; what is not listed is read again."""
         self._turn_page(tx, result)
-        _keep_names(tx, {row.created_by: result[pk].user for pk, row in self.wanted.items() if pk in result})
+        found = {str(row.created_by): result[pk].user for pk, row in self.wanted.items() if pk in result}
+        tx.set_fact(AUTHORS, json.dumps(tx.document(AUTHORS) | found, sort_keys=True))
         _decide(tx, _undecided(tx))
         for pk, row in self.wanted.items():
             if pk in result:
@@ -300,8 +300,3 @@ def _decide(tx: Transaction, submissions: Iterable[SubmissionRow]) -> None:
 def is_older(row: SubmissionRow, hosts: Mapping[str, Any]) -> bool:
     """Return whether the hosts were read after a submission was sent."""
     return "read_at" in hosts and row.first_seen_at <= datetime.fromisoformat(hosts["read_at"])
-
-
-def _keep_names(tx: Transaction, found: Mapping[int | None, str]) -> None:
-    names = tx.document(AUTHORS) | {str(number): name for number, name in found.items()}
-    tx.set_fact(AUTHORS, json.dumps(names, sort_keys=True))

@@ -36,7 +36,9 @@ def check(tx: Transaction, row: SubmissionRow, listed: Mapping[int, Author], *, 
         used, origins = contradiction(new, others), could_be_of(new, others)
         if used is not None and row.state in UNSCORED and (origins or new.number == 1):
             teams = {other.team_key: other.team for other in rows.values() if other.team_key in origins}
-            holds.hold(tx, row, holds.number_used(row, _sentence(row, new, used, teams.values())), now=now)
+            holds.hold(
+                tx, row, holds.ask(row, _sentence(row, new, used, teams.values()), holds.NUMBER_USED), now=now
+            )
             return
         if used is not None or _follows_nothing(row, new.number, before, listed):
             doubts.append(f"its number in the phase, {new.number}, does not follow the team's earlier ones")

@@ -169,8 +169,8 @@ class CallRunner:
         self._session.call_began_at, self._session.call_ended_at = call.began_at, now
         self.last_error = None
         self._context.clear_alert(f"evalai.{call.name}")
-        self._tell_of_silence(None, now)
-        self._accept_token(now)
+        self._context.clear_alert("evalai.unreachable")
+        self._accept_token()
 
     def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
         self.last_error = error
@@ -181,7 +181,11 @@ class CallRunner:
             again_at = self._context.retry_at(now, retry.tries)
         retry.failed(now, again_at=again_at)
         self._context.log.warning(error.sentence, event_key=error.code, call=call.name, tries=retry.tries)
-        self._tell_of_silence(error, now)
+        silent_since = self._session.silent_since
+        if silent_since is None:
+            self._context.clear_alert("evalai.unreachable")
+        elif now - silent_since >= OUTAGE:
+            self._context.raise_alert("evalai.unreachable", error, now=now)
         if isinstance(error, Throttled):
             self._budget.close(now, now + timedelta(seconds=max(1.0, error.retry_after_s)))
         elif isinstance(error, TokenRefused):
@@ -191,11 +195,11 @@ class CallRunner:
             self._context.raise_alert("evalai.token", error, now=now)
         elif isinstance(error, OrganizerError):
             if error.code != "evalai.redirected":
-                self._accept_token(now)
+                self._accept_token()
             if self._session.remote is None:  # at the start, there is no point in going on
                 self.fatal = error
 
-    def _accept_token(self, now: datetime) -> None:
+    def _accept_token(self) -> None:
         """End the alert about the token, perhaps of an earlier start: EvalAI has answered, even if with another error."""
         self.refused = None
         self._context.clear_alert("evalai.token")
@@ -232,11 +236,3 @@ class CallRunner:
             self._session.silent_since = None
         elif since is None or now < since:  # the clock was set back
             self._session.silent_since = now
-
-    def _tell_of_silence(self, error: NeucoError | None, now: datetime) -> None:
-        """Raise an alert if no call has been answered for a minute, and resolve it when one is answered again."""
-        since = self._session.silent_since
-        if since is None or error is None:
-            self._context.clear_alert("evalai.unreachable")
-        elif now - since >= OUTAGE:
-            self._context.raise_alert("evalai.unreachable", error, now=now)

@@ -319,7 +319,5 @@ def _where(place: str) -> Iterator[None]:
     """Name the place of anything that cannot be read."""
     try:
         yield
-    except Malformed:
-        raise
     except UNREADABLE as error:
         raise Malformed(f"{place}: {printable(str(error).splitlines()[0])}") from None

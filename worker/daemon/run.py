@@ -196,7 +196,11 @@ def _drain(
                 worker.publishing.lift_interval()
         nearly = left.active > 0 and worker.beacon.is_near(now)  # nothing is scored before the value exists
         if not nearly and patience.ended(worker, left, time.monotonic()):
-            return _undone(worker, now)
+            return InfrastructureError(
+                f"Not everything was finished: {' '.join(reasons(worker, left))}",
+                hint="Nothing is lost. Fix what is named above, if anything, and run the command again.",
+                code="once.undone",
+            )
         moment = None if worker.busy else worker.intake.next_answer_at(now)
         if moment not in (None, announced):
             tell(
@@ -231,14 +235,6 @@ class Patience:
         return clock_s - self._since_s > (
             self._after_failures_s if failing and not left.active else self._at_all_s
         )
-
-
-def _undone(worker: Worker, now: datetime) -> InfrastructureError:
-    return InfrastructureError(
-        "Not everything was finished: " + " ".join(reasons(worker, worker.waiting(now))),
-        hint="Nothing is lost. Fix what is named above, if anything, and run the command again.",
-        code="once.undone",
-    )
 
 
 def reasons(worker: Worker, left: Waiting) -> Iterator[str]:

@@ -124,13 +124,12 @@ class WorldPlay(StepWorker):
     def step(self) -> bool:
         """Do one step; once per attempt, advance the clock by the scoring time."""
         moved = super().step()
-        stages = self.daemon.evaluation.stages
-        if "scoring" not in stages.values():
+        if not self.scoring("scoring"):
             self._costed = False
         elif not self._costed:
             self._costed = True
-            (pk,) = stages
-            tasks = self._world.tasks[self.row(pk).phase or "dev"]
+            (act,) = self.daemon.evaluation.runner.acts
+            tasks = self._world.tasks[self.row(act.pk).phase or "dev"]
             self.clock.advance(len(tasks) * FOLDS * FOLD_COST_S)
         return moved
 

@@ -39,11 +39,6 @@ class Evaluation:
         """Whether a child is running."""
         return bool(self.runner.acts)
 
-    @property
-    def stages(self) -> dict[int, str]:
-        """The stage of each child: submission to starting, reading or scoring."""
-        return {act.pk: act.stage for act in self.runner.acts if isinstance(act, ScoreSubmission)}
-
     def step(self, now: datetime) -> bool:
         """Follow the children, and start one for each submission that waits for it."""
         moved = self.runner.look(now)

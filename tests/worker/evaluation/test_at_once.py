@@ -59,7 +59,7 @@ class Held:
     @property
     def pks(self) -> list[int]:
         """The submissions that have a child."""
-        return sorted(self.worker.daemon.evaluation.stages)
+        return sorted(act.pk for act in self.worker.daemon.evaluation.runner.acts)
 
     def pass_time(self) -> None:
         """Let half a minute pass, in which everything that may start starts."""

@@ -595,7 +595,7 @@ class StepWorker:
 
     def scoring(self, stage: str) -> bool:
         """Return whether a child is in a stage: reading or scoring."""
-        return stage in self.daemon.evaluation.stages.values()
+        return any(act.stage == stage for act in self.daemon.evaluation.runner.acts)
 
     def child(self, module: str = "worker.evaluation.evaluate_child") -> psutil.Process | None:
         """Return the running child."""

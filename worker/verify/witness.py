@@ -79,7 +79,9 @@ def _claims(
     receipt = Receipt.model_validate(claimed)
     entries, log = repository.commitments, repository.log
     require(entries, "there are no commitments with which the receipt could be compared")
-    waits = len(log) <= receipt.batch and now <= _due_at(repository)
+    since = log[-1].made_at if log else entries[0].made_at  # the first line follows the beginning
+    overdue_at = since + CADENCES * receipts.cadence(entries)
+    waits = len(log) <= receipt.batch and now <= overdue_at
     named = receipt.challenge in {entry.commitment for entry in entries}
     if repository.key not in (None, receipt.key):
         raise CheckEnded(
@@ -101,13 +103,6 @@ def _claims(
             yield from judged("", _on_the_board, receipt, phase, phase=phase.name)
             return
     yield _nowhere(receipt, log, hidden=phases.keys() != set(repository.phases))
-
-
-def _due_at(repository: PublicRepository) -> datetime:
-    """Return when the line after the last one is overdue; the first line follows the beginning of the challenge."""
-    entries, log = repository.commitments, repository.log
-    since = log[-1].made_at if log else entries[0].made_at
-    return since + CADENCES * receipts.cadence(entries)
 
 
 def _in_the_log(receipt: Receipt, log: Sequence[Line], *, waits: bool) -> Verdict:

@@ -248,10 +248,13 @@ class Intake:
         If listings fail, a submission whose answer or start waits for it is read by its own address.
         """
         missed = [row for row in submissions if row.tries > 0]
-        to_read = self._to_read(tx, submissions)
+        to_read = {row.pk: row for row in submissions}
+        if all(row.submitted_at is not None for row in submissions):  # one listing serves all that must be read soon
+            soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
+            to_read |= {row.pk: row for row in soon if row.submitted_at is not None}
         listable = self.calls.due("listing", now)
         urgent = answer or ahead > 0
-        alone = len(to_read) < MANY and to_read[0].state is not State.RECEIVED
+        alone = len(to_read) < MANY and submissions[0].state is not State.RECEIVED
         if missed or alone or (urgent and not listable):
             pk = (missed or submissions)[0].pk
             return ReadSubmission(
@@ -259,7 +262,7 @@ class Intake:
             )
         if not listable:
             return None
-        times = [row.submitted_at for row in to_read if row.submitted_at is not None]
+        times = [row.submitted_at for row in to_read.values() if row.submitted_at is not None]
         return ListSubmissions(
             context=self._context,
             session=self.session,
@@ -268,14 +271,6 @@ class Intake:
             answer=answer,
             ahead=ahead,
         )
-
-    def _to_read(self, tx: Transaction, submissions: list[SubmissionRow]) -> list[SubmissionRow]:
-        """Return these submissions and all others that must be read soon, because one listing serves them all."""
-        wanted = {row.pk: row for row in submissions}
-        if all(row.submitted_at is not None for row in submissions):
-            soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
-            wanted |= {row.pk: row for row in soon if row.submitted_at is not None}
-        return list(wanted.values())
 
     def _reconcile(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         if not self._timetable.due(RECONCILE) or not self.calls.due("reconcile", now):

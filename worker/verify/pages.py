@@ -118,7 +118,7 @@ def _site(
     if phase is not None:
         decisions, only_if_shown = public_decisions(phase.replay)
         return replace(
-            phase.site(phase.boards),
+            phase.site,
             revealed=True,
             closed_at=phase.replay.closed_at,
             methods=phase.replay.methods,

@@ -138,7 +138,7 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
         require(committed, f"its rules ask for a score in phase {needed}, to which there is no commitment")
         return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
     require(moments == sorted(set(moments)), "the times of its boards are not in order")
-    lines = history_lines(phase.site(phase.boards))
+    lines = history_lines(phase.site)
     require(
         len(phase.published) >= len(phase.boards),
         f"board {len(phase.published) + 1} is not in the published history",

@@ -207,9 +207,10 @@ class RevealedPhase:
             or (line.sequence, line.made_at) in boards_known
         ]
 
-    def site(self, history: Sequence[Board]) -> PhaseSite:
-        """Return it as a part of the page, with some of its boards."""
-        return PhaseSite(codename=self.name, rules=self.rules, history=tuple(history))
+    @property
+    def site(self) -> PhaseSite:
+        """The phase as a part of the page."""
+        return PhaseSite(codename=self.name, rules=self.rules, history=self.boards)
 
     @property
     def records(self) -> Mapping[int, list[ScoreEvent]]:

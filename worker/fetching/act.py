@@ -107,8 +107,8 @@ class FetchFile(ChildAct[FetchResult]):
     def _placeholder(self, tx: Transaction, now: datetime) -> None:
         settles = seconds(min(SETTLES_S, self.context.configuration.evalai.poll_every))
         row = tx.known(self.row.pk)
-        if uploads.follow_placeholder(tx, row, begun_at=self._begun_at, settles=settles, now=now):
-            self._reject(tx, uploads.unfinished(), now, file_hash=uploads.PLACEHOLDER)
+        if error := uploads.follow_placeholder(tx, row, begun_at=self._begun_at, settles=settles, now=now):
+            self._reject(tx, error, now, file_hash=uploads.PLACEHOLDER)
         else:
             tx.close_attempt(self._attempt, Outcome.UNFINISHED, now=now)
         self.context.log.info(

@@ -26,8 +26,8 @@ ALERT = "uploads"
 
 def follow_placeholder(
     tx: Transaction, row: SubmissionRow, *, begun_at: datetime, settles: timedelta, now: datetime
-) -> bool:
-    """Decide what follows from a fetched placeholder; return whether it is the author's fault.
+) -> ParticipantError | None:
+    """Decide what follows from a fetched placeholder; return the author's fault, None if it is not theirs.
 
     Args:
         tx: An open write transaction.
@@ -37,14 +37,14 @@ def follow_placeholder(
         now: The time.
     """
     if row.state is not State.ACKNOWLEDGED or row.disputed:
-        return False  # the submission has ended meanwhile, or a person decides first
+        return None  # the submission has ended meanwhile, or a person decides first
     messaged_at = tx.messaged_at(row.pk)
     if messaged_at is None:
         tx.move(row.pk, State.ACKNOWLEDGED, State.UPLOADING, not_before=_next_look(row, now))
-        return False
+        return None
     if messaged_at <= now and begun_at < messaged_at + settles:
         tx.note(row.pk, not_before=messaged_at + settles)
-        return False
+        return None
     if row.posted is not None and row.remote_status == "failed":  # EvalAI shows this answer already
         tx.move(
             row.pk,
@@ -54,12 +54,7 @@ def follow_placeholder(
             file_hash=PLACEHOLDER,
             read_at=now,
         )
-        return False
-    return True
-
-
-def unfinished() -> ParticipantError:
-    """Return the error for an upload that was never finished."""
+        return None
     return ParticipantError(
         "The upload was not finished: instead of your file, EvalAI has its own placeholder, the word “file_content”.",
         hint="Submit the file again, and wait until the upload has finished.",

@@ -159,12 +159,8 @@ def _sentence(row: SubmissionRow, name: str, first: object, now: object) -> str:
         case "answer":
             return "its answer was replaced"
         case "public":
-            return f"it was {_visibility(first)} and is now {_visibility(now)}"
+            return f"it was {'public and is now private' if first else 'private and is now public'}"
         case "team":
             return f"team {row.team!r} (number {first}) became team {row.at_evalai.get('team_name')!r} (number {now})"
         case _:
             return f"{LABELS.get(name, name)} {first or 'none'!r} became {now or 'none'!r}"
-
-
-def _visibility(public: object) -> str:
-    return "public" if public else "private"

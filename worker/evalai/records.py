@@ -204,7 +204,6 @@ class Phase(Described):
     """
 
     codename: Text
-    challenge_pk: Annotated[Integer, Field(alias="challenge")]
     end_date: OptionalMoment = None
     is_active: UsualFlag = True
     is_public: UsualFlag = True
@@ -228,7 +227,6 @@ class PhaseSplit(Described):
 class DatasetSplit:
     """A dataset split; no other record contains its codename."""
 
-    pk: Annotated[Integer, Field(alias="id")]
     codename: Text
 
 

@@ -143,7 +143,7 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
         ({"by": 0.05, "task": "alpha", "folds": [1]}, False),
     ],
 )
-def test_a_sample_at_the_threshold_accuses_nobody(
+def test_a_raised_score_is_found_unless_one_sample_explains_it(
     story: Story, tmp_path: Path, changes: dict[str, Any], is_told: bool
 ) -> None:
     """Another processor or engine may count one sample of a fold differently: that is told; what it does not explain is a contradiction."""

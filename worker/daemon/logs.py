@@ -9,9 +9,8 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import structlog
@@ -33,23 +32,32 @@ _hidden: set[str] = set()
 _COMMITS = ("commit",)  # 40 hexadecimal digits that are not a secret
 
 
-def redact(secrets: Sequence[str], _: Any, __: str, event: EventDict) -> EventDict:
-    """A processor that removes secrets from every text of an event, the longest first."""
-    return {key: value if key in _COMMITS else _clean(value, secrets) for key, value in event.items()}
+class Redactor:
+    """A processor that removes secrets from every text of an event.
 
+    Args:
+        secrets: Values that must never appear.
+    """
 
-def _clean(value: Any, secrets: Sequence[str]) -> Any:
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, REDACTED)
-        for pattern in _TOKENS:
-            value = pattern.sub(REDACTED, value)
+    def __init__(self, secrets: Collection[str]) -> None:
+        self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+
+    def __call__(self, _: Any, __: str, event: EventDict) -> EventDict:
+        """Return the event without secrets."""
+        return {key: value if key in _COMMITS else self._clean(value) for key, value in event.items()}
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, str):
+            for secret in self._secrets:
+                value = value.replace(secret, REDACTED)
+            for pattern in _TOKENS:
+                value = pattern.sub(REDACTED, value)
+            return value
+        if isinstance(value, dict):
+            return {key: self._clean(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._clean(item) for item in value)
         return value
-    if isinstance(value, dict):
-        return {key: _clean(item, secrets) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_clean(item, secrets) for item in value)
-    return value
 
 
 def _printable(_: Any, __: str, event: EventDict) -> EventDict:
@@ -106,7 +114,7 @@ def set_up(*, secrets: Collection[str] = ()) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            partial(redact, sorted(_hidden - {""}, key=len, reverse=True)),
+            Redactor(_hidden),
             *shown,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

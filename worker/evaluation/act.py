@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
     setup: PhaseSetup
     file: Path
     replay: RegisterReplay
-    stage: str = STARTING
+    stage: str = field(init=False, default=STARTING)
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt, and look up what need not be scored."""

@@ -33,7 +33,7 @@ class StoredFileAct(ChildAct[EvaluationResult]):
     setup: PhaseSetup
     file: Path
     folder: Path
-    error: NeucoError | None = None
+    error: NeucoError | None = field(init=False, default=None)
 
     @property
     def limits(self) -> Limits:
@@ -58,7 +58,7 @@ class KeepContent(StoredFileAct):
     name = "keep"
     content_hash: str
     place: Path
-    parts: list[str] = field(default_factory=list)
+    parts: list[str] = field(init=False, default_factory=list)
 
     def order(self) -> EvaluationOrder:
         """Return which file to read; nothing is scored."""

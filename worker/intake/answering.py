@@ -41,23 +41,24 @@ class PostAnswer(Call[None]):
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Record that the answer is being sent: from now on, an answer that EvalAI shows may be ours."""
         super().intent(tx, now)
+        remote = self.session.remote
+        self._silent = remote is not None and self.row.phase_pk in remote.silent
         tx.note_pending(self.pending.id, sent_at=now)
 
     def perform(self, resource: Client) -> None:
         """Send the answer, without stdout and stderr if the host has disabled the phase's logs."""
         self.context.store.check_lead()  # another leader may have sent a newer one
-        row, answer, remote = self.row, self.content, self.session.remote
-        silent = remote is not None and row.phase_pk in remote.silent
+        row, answer = self.row, self.content
         if answer.status == "finished":
             resource.finish(
                 row.pk,
                 row.phase_pk or 0,
-                stdout="" if silent else answer.stdout,
+                stdout="" if self._silent else answer.stdout,
                 split=self.phase.split,
                 result=None if answer.value is None else {self.phase.metric: answer.value},
             )
         else:
-            resource.fail(row.pk, row.phase_pk or 0, stderr="" if silent else answer.stderr)
+            resource.fail(row.pk, row.phase_pk or 0, stderr="" if self._silent else answer.stderr)
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new answer is sent next."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
@@ -26,7 +26,7 @@ class ReceiveMessage(Call["Message | None"]):
     """
 
     name = "poll"
-    foreign: bool = False
+    foreign: bool = field(init=False, default=False)
 
     def perform(self, resource: Client) -> Message | None:
         """Receive at most one message; unless it is deleted, it comes back after half a minute."""

@@ -249,9 +249,8 @@ class Intake:
         """
         missed = [row for row in submissions if row.tries > 0]
         to_read = {row.pk: row for row in submissions}
-        if all(
-            row.submitted_at is not None for row in submissions
-        ):  # one listing serves all that must be read soon
+        # One listing serves all that must be read soon.
+        if all(row.submitted_at is not None for row in submissions):
             soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
             to_read |= {row.pk: row for row in soon if row.submitted_at is not None}
         listable = self.calls.due("listing", now)

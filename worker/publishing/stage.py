@@ -10,7 +10,7 @@ between two cycles.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar
@@ -63,7 +63,7 @@ class PublishAct(PushAct[Result]):
         generation: The cycle publishes everything that was requested up to this number.
     """
 
-    generation: int = 0
+    generation: int = field(init=False)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell callers that wait for the cycle and, if failures go on, the organizer; the cycle is made again."""
@@ -142,7 +142,7 @@ class MakeBoards(PublishAct[Cycle]):
     time_out_s = 900.0  # no network is involved, but a large challenge has much to compute
     history: BoardHistory
     replay: RegisterReplay
-    kept: Cycle | None = None
+    kept: Cycle | None = field(init=False, default=None)
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Register and read what decides the boards."""
@@ -185,6 +185,10 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
     name = "push"
     what: ClassVar[str] = "The push of the leaderboard"
     cycle: Cycle
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.generation = self.cycle.generation
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Look up the commit that was pushed last, and whether files were published."""
@@ -293,8 +297,7 @@ class Publishing:
     def next_act(self, now: datetime) -> Act[Publisher, Any] | None:
         """Return the next act, None if nothing is due."""
         if self._pending is not None:
-            cycle, tries = self._pending, self._retry.tries
-            return PushBoard(context=self._context, cycle=cycle, generation=cycle.generation, tries=tries)
+            return PushBoard(context=self._context, cycle=self._pending, tries=self._retry.tries)
         if self._files_retry.due(now):
             with self._context.store.read() as tx:
                 parts = files_branch.missing(tx, self._context.configuration)

@@ -58,7 +58,7 @@ ENDS = {
     "evalai.unintelligible": OUTAGE,
     "evalai.unreachable": OUTAGE,
     "evaluate.*": "evaluation/test_at_once.py::test_the_end_of_one_child_does_not_affect_the_others",
-    "facts.author_not_in_team": "intake/test_senders.py::test_a_large_upload_for_a_team_of_others_waits",
+    "facts.author_not_in_team": "intake/test_senders.py::test_a_submission_for_a_team_of_others_waits",
     "facts.changed": "intake/test_strangers.py::test_what_anybody_writes_before_the_answer_changes_nothing",
     "facts.number_used": "intake/test_senders.py::test_a_submission_whose_number_its_team_had_used_waits",
     "facts.other_challenge": "intake/test_senders.py::test_a_submission_of_another_challenge_is_told_and_waits_for_nobody",

@@ -133,9 +133,10 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
     ends = range(first, len(history) + 1, stretch)
     columns = []
     for start, end in pairwise((0, *ends)):
-        rows = [(row, board.triggers) for board in history[start:end] for row in board.standings]
-        own = frozenset(row.key for row, _ in rows if row.move_kind is MoveKind.OWN)
-        submitted = frozenset(row.key for row, triggers in rows if row.submission in triggers)
+        triggers = {(board.sequence, pk) for board in history[start:end] for pk in board.triggers}
+        rows = [(board.sequence, row) for board in history[start:end] for row in board.standings]
+        own = frozenset(row.key for _, row in rows if row.move_kind is MoveKind.OWN)
+        submitted = frozenset(row.key for sequence, row in rows if (sequence, row.submission) in triggers)
         places = {standing.key: place for place, standing in enumerate(history[end - 1].standings, 1)}
         columns.append(_Column(history[end - 1], places, own, submitted))
     return columns
@@ -167,6 +168,7 @@ def _lane(
             bend = f"M{xs[place - 1]} {_y(before)}c{across // 2} 0 {across // 2} {down} {across} {down}"
             (own if key in columns[place].own else passive).append(bend)
         start = place
+    # where the row appears, except at the left edge, and where its team has submitted
     dots = [
         f"M{x} {_y(here)}h0"
         for column, x, here, before in zip(columns, xs, track, [lowest, *track[:-1]], strict=True)

@@ -43,14 +43,16 @@ def make_engine(
         OrganizerError: If there is no such engine, its package is not installed, or it does not find its device.
     """
     cores = available_cores() if threads == "auto" else threads
-    engines: dict[str, tuple[str, dict[str, object]]] = {
-        "local": ("scoring.engines.local:LocalEngine", {"threads": cores}),
+    # its class, the extra that installs its library, and its options
+    engines: dict[str, tuple[str, str, dict[str, object]]] = {
+        "local": ("scoring.engines.local:LocalEngine", "", {"threads": cores}),
         "torch": (
             "scoring.engines.torch:TorchEngine",
+            "torch",
             {"device": device, "chunk": chunk, "threads": cores},
         ),
-        "reference": ("scoring.engines.reference:ReferenceEngine", {}),
-        "ray": ("scoring.engines.ray:RayEngine", {"address": ray_address}),
+        "reference": ("scoring.engines.reference:ReferenceEngine", "torch", {}),
+        "ray": ("scoring.engines.ray:RayEngine", "ray", {"address": ray_address}),
     }
     if name not in engines:
         raise OrganizerError(
@@ -58,8 +60,8 @@ def make_engine(
             hint=f"Set scoring.engine to one of: {', '.join(get_args(EngineName))}.",
             code="engine.unknown",
         )
-    place, options = engines[name]
-    with needs_extra("ray" if name == "ray" else "torch", f"scoring.engine: {name}"):
+    place, extra, options = engines[name]
+    with needs_extra(extra, f"scoring.engine: {name}"):
         kind: Callable[..., Engine] = resolve_name(place)
     return kind(**options)
 

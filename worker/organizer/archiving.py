@@ -190,7 +190,8 @@ def read_backup(archive: Path, directory: Path) -> Path:
         if archive.exists() and not archive.is_file():
             raise OSError(errno.ESPIPE, "it is not a file")
         with zipfile.ZipFile(archive) as source:
-            source.getinfo(DATABASE)
+            for name in (DATABASE, SECRET_FILE, KEY_FILE):
+                source.getinfo(name)
             directory.mkdir(parents=True, exist_ok=True)
             directory.chmod(0o700)
             (directory / DATABASE).parent.mkdir()  # of two that begin at the same moment, one fails here

@@ -70,6 +70,7 @@ def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
                     _publish_leading(session, generation)
                 except Deposed:
                     lock.close()  # another process leads now, and publishes
+                    wait.pause("publish the boards")
             else:
                 wait.pause("publish the boards")
 
@@ -180,9 +181,8 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
             with session.store.read() as tx:
                 if not withholds(tx, phase):
                     return
-                compared = (at := tx.fact("reconciled_at")) is not None and datetime.fromisoformat(
-                    at
-                ) >= session.now
+                at = tx.fact("reconciled_at")
+                compared = at is not None and datetime.fromisoformat(at) >= session.now
                 open_rows = [
                     row
                     for row in tx.submissions(ACTIVE | {State.UPLOADING}, phase=phase)

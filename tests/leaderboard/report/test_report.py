@@ -71,7 +71,7 @@ def test_duplicates_are_between_teams() -> None:
 
 
 def test_many_tiny_steps_are_reported_as_probing() -> None:
-    """A team with many steps below the noise of the splits is reported; teams with large steps or repeated files are not."""
+    """A team with many steps below the noise of the splits is reported; one with more large steps, or with repeated files, is not."""
     noise = 0.05 * np.random.default_rng(1).standard_normal(40)
 
     def sent(pk: int, team: int, level: float, content: str) -> Entry:
@@ -80,8 +80,11 @@ def test_many_tiny_steps_are_reported_as_probing() -> None:
     creeping = [sent(pk, 1, 0.5 + pk * 1e-5, f"c{pk}") for pk in range(8)]
     striding = [sent(10 + pk, 2, 0.1 * pk, f"s{pk}") for pk in range(8)]
     repeating = [sent(20 + pk, 3, 0.5, "same") for pk in range(8)]
-    teams = {team.team_key: team for team in activity(phase(*creeping, *striding, *repeating))}
-    assert [teams[key].probing for key in (1, 2, 3)] == [True, False, False]
+    levels = [*(0.5 + pk * 1e-5 for pk in range(6)), *(0.1 * pk for pk in range(6))]
+    both = [sent(30 + pk, 4, level, f"b{pk}") for pk, level in enumerate(levels)]
+    teams = {team.team_key: team for team in activity(phase(*creeping, *striding, *repeating, *both))}
+    assert [teams[key].probing for key in (1, 2, 3, 4)] == [True, False, False, False]
+    assert (teams[4].tiny_steps, teams[4].steps) == (5, 11)
     assert (teams[1].tiny_steps, teams[1].steps) == (7, 7)
     assert (teams[3].repeats, teams[3].steps) == (7, 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -191,6 +192,25 @@ def test_a_task_scores_alike_alone_and_among_others(probe: str) -> None:
     tasks = "abcd" if probe == "ridge" else "a"  # one random stream runs through the tasks of linear probes
     for name in tasks:
         alone = scoring.score(rows, labels[[name]], **options).to_frame()
+        np.testing.assert_allclose(together["folds"][name], alone["folds"][name], atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_tasks_with_other_groups_are_split_on_their_own(tmp_path: Path) -> None:
+    """Ridge trains tasks of the same samples together, but only if their groups are the same, too."""
+    generator = np.random.RandomState(6)
+    ids = pd.Index([f"p_{number:02}" for number in range(80)], name="id")
+    rows = pd.DataFrame(generator.standard_normal((80, 6)), index=ids)
+    for name, size in (("a", 4), ("b", 8)):
+        groups = [f"g{number // size}" for number in range(80)]
+        labels = pd.DataFrame({"label": rows.sum(axis=1) + generator.standard_normal(80), "group": groups})
+        # It has no embedding; files with the same samples must have the same groups.
+        labels.loc[f"only {name}"] = 0.5, "g0"
+        labels.to_csv(tmp_path / f"{name}__regression.csv", index_label="id")
+    options = {"probe": "ridge", "folds": 4, "progress": False}
+    together = scoring.score(rows, tmp_path, **options).to_frame()
+    for name in "ab":
+        alone = scoring.score(rows, tmp_path, task_filter=[name], **options).to_frame()
         np.testing.assert_allclose(together["folds"][name], alone["folds"][name], atol=1e-9)
 
 

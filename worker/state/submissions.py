@@ -65,13 +65,15 @@ class Submissions(Tables):
 
     def add(self, pk: int, *, now: datetime, message_phase: int | None = None) -> SubmissionRow:
         """Store a submission, unless it is known; return it."""
-        if self.get(pk) is None:
-            self._connection.execute(
-                submissions.insert().values(
-                    pk=pk, state=State.RECEIVED, first_seen_at=now, message_phase=message_phase
-                )
+        row = self.get(pk)
+        if row is not None:
+            return row
+        self._connection.execute(
+            submissions.insert().values(
+                pk=pk, state=State.RECEIVED, first_seen_at=now, message_phase=message_phase
             )
-            self.moves.append(f"new>{State.RECEIVED}")
+        )
+        self.moves.append(f"new>{State.RECEIVED}")
         return self.known(pk)
 
     def get(self, pk: int) -> SubmissionRow | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
@@ -33,7 +34,7 @@ class PostAnswer(Call[None]):
     row: SubmissionRow
     phase: PhaseSection
 
-    @property
+    @cached_property
     def content(self) -> Answer:
         """What is posted."""
         return Answer.from_json(self.row.answer or "")

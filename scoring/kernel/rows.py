@@ -32,9 +32,10 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
     It takes two passes, because a difference of large sums would lose a small deviation. It is compiled, because numpy would convert the
     whole matrix to float64 or take five times as long.
     """
-    mean = math.fsum(column_sums(matrix)) / matrix.size
-    squares = column_sums(matrix, mean, squared=True)
-    return Moments(mean=mean, std=math.sqrt(math.fsum(squares) / matrix.size))
+    values = np.ascontiguousarray(matrix)  # copied once for both passes
+    mean = math.fsum(column_sums(values)) / values.size
+    squares = column_sums(values, mean, squared=True)
+    return Moments(mean=mean, std=math.sqrt(math.fsum(squares) / values.size))
 
 
 def column_sums(

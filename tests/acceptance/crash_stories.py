@@ -22,7 +22,7 @@ from worker.evaluation.act import ScoreSubmission
 from worker.fairness.register import register_team
 from worker.fetching.act import FetchFile
 from worker.organizer.rehearsal.practice_draw import practice_chain, served
-from worker.runtime import Act
+from worker.runtime.acts import Act
 from worker.sandbox import ManualClock
 from worker.state import State
 from worker.state.states import TRANSITIONS

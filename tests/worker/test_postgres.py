@@ -242,6 +242,6 @@ def test_a_state_restored_from_a_dump_looks_for_what_it_lacks(shared: Harness) -
         with second.store.read() as tx:
             assert (tx.fact(RESTORED), tx.fact(LOG_UNSEEN)) == (known_until, "true")
         second.drive(lambda: "restore.answered_since" in second.alerts())
-        second.drive(lambda: not second.daemon.publishing.due() and not second.busy)
+        second.drive(lambda: not second.daemon.publishing.behind() and not second.busy)
         with second.store.read() as tx:
             assert tx.fact(LOG_UNSEEN) is None

@@ -65,13 +65,14 @@ class Context:
             with self.store.write() as tx:
                 tx.report(key, error, now=now)
 
-    def clear_alert(self, key: str) -> None:
-        """Resolve an alert, if it was raised."""
+    def clear_alerts(self, *keys: str) -> None:
+        """Resolve alerts, as far as they were raised."""
         with self.store.read() as tx:
-            raised = any(alert.key == key for alert in tx.alerts())
+            raised = [alert.key for alert in tx.alerts() if alert.key in keys]
         if raised:
             with self.store.write() as tx:
-                tx.resolve_alert(key)
+                for key in raised:
+                    tx.resolve_alert(key)
 
 
 def seconds(value: float) -> timedelta:

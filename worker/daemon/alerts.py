@@ -6,17 +6,19 @@ Slack-compatible webhook.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import ClassVar
 
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.evalai import Retry
-from worker.runtime import Runner, UnrecordedAct
+from worker.runtime.acts import Runner, Start, UnrecordedAct
 from worker.runtime.http import HttpSession
-from worker.state import Alert, alert_code
+from worker.state import Alert, Transaction, alert_code
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
 GIVEN_UP_S = 20.0  # in total
@@ -49,31 +51,31 @@ class Alerting:
         """Whether an alert is being sent."""
         return self._runner.busy
 
-    def step(self, now: datetime) -> bool:
-        """Log what was raised or resolved; record that an alert was sent, end what is over, or send the oldest that was not sent."""
-        self._collect(now)
-        if self._sent:
-            with self._context.store.write() as tx:
-                for alert in self._sent:
-                    tx.alert_sent(alert, now=now)
-            self._sent.clear()
-            return True
-        with self._context.store.read() as tx:
-            active = tx.alerts()
-        if over := [alert for alert in active if alert.ends_at is not None and alert.ends_at <= now]:
-            with self._context.store.write() as tx:
-                for alert in over:
-                    tx.resolve_alert(alert.key)
-            return True
+    def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
+        """Log what was raised or resolved; yield what records that alerts were sent or are over, or sends the oldest that was not sent."""
+        active = tx.alerts()
+        over = [alert for alert in active if alert.ends_at is not None and alert.ends_at <= now]
+        if self._sent or over:
+            yield partial(self._record, over, now)
+            return
         self._log(active)
         unsent = next((alert for alert in active if alert.sent_at is None), None)
-        if unsent is None:
-            return False
-        return self._send(SendAlert(text=unsent.text, code=unsent.code, subject=unsent), now)
+        if unsent is not None:
+            yield partial(self._send, SendAlert(text=unsent.text, code=unsent.code, subject=unsent), now)
+
+    def _record(self, over: list[Alert], now: datetime) -> bool:
+        """Record that alerts were sent, and end those that are over."""
+        with self._context.store.write() as tx:
+            for alert in self._sent:
+                tx.alert_sent(alert, now=now)
+            for alert in over:
+                tx.resolve_alert(alert.key)
+        self._sent.clear()
+        return True
 
     def state_failed(self, error: NeucoError, now: datetime) -> None:
         """Report once that the state itself fails and cannot record this; :meth:`state_written` ends the failure."""
-        self._collect(now)
+        self.collect(now)
         trouble = self._trouble = self._trouble or Trouble(since=now)
         passes = not error.code.startswith("disk.") and now - trouble.since < TOLERATED
         code = alert_code(error.code)
@@ -84,14 +86,13 @@ class Alerting:
         """Note that the state can be written again."""
         self._trouble = None
 
-    def _send(self, act: SendAlert, now: datetime) -> bool:
-        """Send an alert, if there is a webhook and its next try is due; return whether it is under way."""
+    def _send(self, act: SendAlert, now: datetime) -> None:
+        """Send an alert, if there is a webhook and its next try is due."""
         configuration = self._context.configuration
-        if configuration.alerts.webhook is None or self._runner.busy or not self._retry.due(now):
-            return False
-        return self._runner.start(act, configuration, now)
+        if configuration.alerts.webhook is not None and not self._runner.busy and self._retry.due(now):
+            self._runner.start(act, configuration, now)
 
-    def _collect(self, now: datetime) -> None:
+    def collect(self, now: datetime) -> None:
         """Note in memory how an alert's sending ended; only the log can report that the webhook fails."""
         ended = self._runner.collect(now)
         if ended is None:

@@ -23,6 +23,7 @@ from worker.daemon.start import leading, reload, utc_now
 from worker.daemon.worker import Waiting, Worker, intervals
 from worker.evalai import WINDOW
 from worker.runtime import storage
+from worker.runtime.acts import begin
 from worker.state import Deposed, LeaderLock
 
 if TYPE_CHECKING:
@@ -125,7 +126,10 @@ def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
 
 def send_alerts(worker: Worker, signals: Signals) -> None:
     """Let the alerts reach the webhook before the process ends; after SIGTERM, or if that fails, the next start sends them."""
-    while not signals.stop.is_set() and (worker.alerting.step(utc_now()) or worker.alerting.busy):
+    while not signals.stop.is_set():
+        worker.alerting.collect(utc_now())
+        if not begin(worker.context.store, utc_now(), worker.alerting) and not worker.alerting.busy:
+            break
         signals.wake.wait(timeout=WAIT_S)
         signals.wake.clear()
 

@@ -31,6 +31,7 @@ from worker.fetching.stage import Fetching
 from worker.intake import Intake
 from worker.publishing import Publishing
 from worker.runtime import storage
+from worker.runtime.acts import Stage, begin
 from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction
 
@@ -115,17 +116,19 @@ class Worker:
         self._log_differences()
 
     def step(self, now: datetime) -> bool:
-        """Do one iteration; return whether anything changed, so that the next one should follow at once."""
+        """Record what has ended, and begin what is due; return whether the next step should follow at once, because the state changed."""
         moved = self.intake.calls.collect(now)
         moved |= self.publishing.collect(now)
         # With a wrong clock nothing is registered or signed, because its time cannot be corrected.
         exact = bool(self.intake.calls.clock_agrees)
-        moved |= exact and self.evaluation.step(now)
-        moved |= self.fetching.step(now)
-        moved |= self.intake.step(now)
-        moved |= exact and self.publishing.step(now)
-        moved |= exact and self.beacon.step(now)
-        moved |= self.alerting.step(now)
+        moved |= exact and self.evaluation.runner.look(now)
+        moved |= self.fetching.runner.look(now)
+        moved |= exact and self.beacon.collect(now)
+        self.alerting.collect(now)
+        stages: tuple[Stage, ...] = (self.fetching, self.intake, self.alerting)
+        if exact:
+            stages = (self.evaluation, *stages, self.publishing, self.beacon)
+        moved |= begin(self.context.store, now, *stages)
         if not moved and not self.busy:
             remove_old_files(self.context, self.files, now)
         if self.problem is not None and storage.fault(self.context.configuration.state_dir) is None:
@@ -190,7 +193,7 @@ class Worker:
             stuck=len(stuck),
             paused=len(waiting),
             pending=len(pending),
-            board=self.publishing.due(),
+            board=self.publishing.behind(),
         )
 
     def _log_differences(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 
 from scoring.errors import NeucoError
 from worker.challenge.context import Context
@@ -11,9 +13,10 @@ from worker.evaluation.act import ScoreSubmission
 from worker.evaluation.outcomes import requeue
 from worker.fairness.published import is_held
 from worker.fairness.register import RegisterReplay
+from worker.runtime.acts import Start
 from worker.runtime.child_acts import ChildRunner
 from worker.runtime.storage import FileStore
-from worker.state import Attempt, Outcome, State, SubmissionRow
+from worker.state import Attempt, Outcome, State, SubmissionRow, Transaction
 
 
 class Evaluation:
@@ -39,21 +42,15 @@ class Evaluation:
         """Whether a child is running."""
         return bool(self.runner.acts)
 
-    def step(self, now: datetime) -> bool:
-        """Follow the children, and start one for each submission that waits for it."""
-        moved = self.runner.look(now)
-        for row in self._waiting(now):
-            moved |= self._begin(row, now)
-        return moved
-
-    def _waiting(self, now: datetime) -> list[SubmissionRow]:
-        """Return the submissions to start: the intake chose them, and EvalAI shows them as running. None are started during a pause."""
-        with self._context.store.read() as tx:
-            rows = tx.submissions([State.SCORING])
-            if not rows or tx.is_paused("pause") or is_held(tx):
-                return []
-            begun = tx.open_attempts(Attempt.EVALUATE)
-        return [row for row in rows if row.pk not in begun and row.can_go_on(now)]
+    def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
+        """Yield the start of each submission that the intake has chosen, and EvalAI shows as running; of none during a pause."""
+        rows = tx.submissions([State.SCORING])
+        if not rows or tx.is_paused("pause") or is_held(tx):
+            return
+        begun = tx.open_attempts(Attempt.EVALUATE)
+        for row in rows:
+            if row.pk not in begun and row.can_go_on(now):
+                yield partial(self._begin, row, now)
 
     def _begin(self, row: SubmissionRow, now: datetime) -> bool:
         """Start a submission's child, or have its file fetched again if it is gone."""
@@ -69,7 +66,8 @@ class Evaluation:
         act = ScoreSubmission(
             context=self._context, files=self._files, pk=row.pk, setup=setup, file=file, replay=self._replay
         )
-        return self.runner.start(act, now)
+        self.runner.start(act, now)
+        return False
 
     def _on_record(self, row: SubmissionRow, now: datetime) -> PhaseSetup | None:
         """Return the recorded phase of a submission; if that is impossible, return the submission to the queue."""
@@ -88,5 +86,5 @@ class Evaluation:
                 requeue(tx, row, error, Outcome.FAILED, retry_at=retry_at)
                 tx.report(alert_key(phase), error, now=now)
             return None
-        self._context.clear_alert(alert_key(phase))
+        self._context.clear_alerts(alert_key(phase))
         return setup

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import ClassVar
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from worker.challenge.timetable import Job
 from worker.evalai import Retry
 from worker.fairness import commitments, draws
 from worker.fairness.drand import Chain, is_signed
-from worker.runtime import Act, Runner
+from worker.runtime.acts import Act, Runner, Start
 from worker.runtime.http import HttpSession, no_credentials
 from worker.state import Transaction
 
@@ -139,40 +140,49 @@ class BeaconFetcher:
         """Return whether an awaited value is due soon, so that it is worth waiting for."""
         return self.awaited is not None and now - OVERDUE < self.awaited < now + NEAR
 
-    def step(self, now: datetime) -> bool:
-        """Fetch the next value that is due; return whether anything moved."""
-        if (ended := self._runner.collect(now)) is not None:
-            if ended.error is None:
-                self._retry = Retry()
-            else:
-                self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
-            return True
+    def collect(self, now: datetime) -> bool:
+        """Process the result of a request."""
+        ended = self._runner.collect(now)
+        if ended is None:
+            return False
+        if ended.error is None:
+            self._retry = Retry()
+        else:
+            self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
+        return True
+
+    def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
+        """Yield the start of the request for the next value that is due, or the naming of a later round."""
         exists = self.awaited is not None and self.awaited <= now and self._retry.due(now)
         if self._runner.busy or not (exists or self._context.timetable.due(DRAWS)):
-            return False
-        with self._context.store.read() as tx:
-            awaited = sorted(draws.waiting(commitments.public(tx)).values(), key=lambda draw: draw.at)
-            public_since = json.loads(tx.fact(PUBLIC_SINCE) or "[]")
+            return
+        awaited = sorted(draws.waiting(commitments.public(tx)).values(), key=lambda draw: draw.at)
+        public_since = json.loads(tx.fact(PUBLIC_SINCE) or "[]")
         self.awaited = awaited[0].at if awaited else None
         self._context.timetable.done(DRAWS, now)
         if not awaited or awaited[0].at > now:
-            return False
+            return
         draw = awaited[0]
         together = [other for other in awaited if (other.chain, other.round) == (draw.chain, draw.round)]
         newest = max(other.sequence for other in together)
         since = public_since[newest - 1 : newest]
         if not since:  # a round that is named now would be too late again, unless a push succeeds soon
-            return False
+            return
         if datetime.fromisoformat(since[0]) >= draw.at:
-            return self._name_again(together, now)
-        return self._runner.start(FetchRound(self._context, together), self._session, now)
+            yield partial(self._name_again, together, now)
+        else:
+            yield partial(self._runner.start, FetchRound(self._context, together), self._session, now)
 
     def _name_again(self, together: Sequence[draws.Draw], now: datetime) -> bool:
         """Name a later round, as the commitment to this one was not public before the round existed; each further time twice as late."""
         notice = self._context.configuration.fairness.beacon_notice
         phases = [waiting.phase for waiting in together]
         with self._context.store.write() as tx:
-            named = max(sum(phase in entry.draws for entry in commitments.public(tx)) for phase in phases)
+            entries = commitments.public(tx)
+            waiting = draws.waiting(entries)
+            if any(waiting.get(draw.phase) != draw for draw in together):  # a command has named another one
+                return False
+            named = max(sum(phase in entry.draws for entry in entries) for phase in phases)
             draw = draws.next_round(together[0].chain, now + seconds(notice * 2 ** (named - 1)))
             commitments.commit(
                 tx,

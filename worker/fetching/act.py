@@ -17,7 +17,7 @@ from worker.answers import answers
 from worker.challenge.context import Context, seconds
 from worker.fetching import uploads
 from worker.fetching.fetch_child import FetchOrder, FetchResult
-from worker.runtime import NotDue
+from worker.runtime.acts import NotDue
 from worker.runtime.child_acts import SHARED, ChildAct, Died, Limits, OverLimit, fault_key
 from worker.runtime.storage import FileStore
 from worker.state import ALERT_AFTER_TRIES, Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 
 from worker.answers import answers, turns
 from worker.challenge.context import Context, seconds
 from worker.fetching import uploads
 from worker.fetching.act import FetchFile
 from worker.fetching.housekeeping import below_reserve
+from worker.runtime.acts import Start
 from worker.runtime.child_acts import ChildRunner
 from worker.runtime.storage import FileStore
-from worker.state import State, Transaction
+from worker.state import State, SubmissionRow, Transaction
 
 AHEAD = 1  # files to fetch beyond those that can be scored at once; more would only fill the disk
 DEADLINE_S = 900.0
@@ -40,20 +43,27 @@ class Fetching:
         """Whether a download is under way."""
         return bool(self.runner.acts)
 
-    def step(self, now: datetime) -> bool:
-        """Follow the download under way, or start the next one."""
+    def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
+        """Yield the start of the next download, unless one is under way."""
         if self.busy:
-            return self.runner.look(now)
-        with self._context.store.read() as tx:
-            uploading = tx.submissions([State.UPLOADING])
-            due = [row for row in uploading if row.hold is None and uploads.is_due(row, now)]
-            act = None if due else self.next_act(tx, now)
+            return
+        uploading = tx.submissions([State.UPLOADING])
+        due = [row for row in uploading if row.hold is None and uploads.is_due(row, now)]
         if due:
-            with self._context.store.write() as tx:
-                for row in due:  # a message may be lost, or may never be sent
-                    tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
-            return True
-        return act is not None and self._has_room(now) and self.runner.start(act, now)
+            yield partial(self._look_again, due)
+        elif (act := self.next_act(tx, now)) is not None:
+            yield partial(self._begin, act, now)
+
+    def _look_again(self, uploading: list[SubmissionRow]) -> bool:
+        """Have submissions fetched, because the message that their upload is complete may be lost, or may never be sent."""
+        with self._context.store.write() as tx:
+            for row in uploading:
+                tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
+        return True
+
+    def _begin(self, act: FetchFile, now: datetime) -> None:
+        if self._has_room(now):
+            self.runner.start(act, now)
 
     def next_act(self, tx: Transaction, now: datetime) -> FetchFile | None:
         """Return the next download: round-robin between teams, but no more files than will soon be scored."""
@@ -88,5 +98,5 @@ class Fetching:
         if error := below_reserve(self._files.free_bytes(), reserve):
             self._context.raise_alert("disk.reserve", error, now=now)
             return False
-        self._context.clear_alert("disk.reserve")
+        self._context.clear_alerts("disk.reserve")
         return True

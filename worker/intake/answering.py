@@ -12,8 +12,10 @@ from worker.answers.answers import Answer, release_at
 from worker.challenge.context import Context
 from worker.challenge.sections import PhaseSection
 from worker.evalai import Client, Rejected, TokenRefused
+from worker.fairness.published import is_held
 from worker.intake import facts, quota
 from worker.intake.calls import Call
+from worker.runtime.acts import NotDue
 from worker.state import ALERT_AFTER_TRIES, OutboxKind, OutboxRow, State, SubmissionRow, Transaction
 
 
@@ -41,6 +43,8 @@ class PostAnswer(Call[None]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Record that the answer is being sent: from now on, an answer that EvalAI shows may be ours."""
+        if is_held(tx) or tx.known(self.row.pk).answer != self.row.answer:
+            raise NotDue
         super().intent(tx, now)
         remote = self.session.remote
         self._silent = remote is not None and self.row.phase_pk in remote.silent

@@ -18,7 +18,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.evalai import Budget, Client, Retry, Throttled, TokenRefused
 from worker.intake.session import CLOCKS_AGREE, Session, clocks_differ
-from worker.runtime import Act, Result, Runner
+from worker.runtime.acts import Act, Result, Runner
 from worker.state import Transaction
 
 ALL = "all"  # key of the back-off that holds for every call
@@ -126,19 +126,18 @@ class CallRunner:
         self._reloaded = True
         self._retries.clear()
 
-    def start(self, call: Call[Result], now: datetime) -> bool:
-        """Make a call, if the budget allows it; return whether it is under way."""
+    def start(self, call: Call[Result], now: datetime) -> None:
+        """Make a call, if the budget allows it."""
         keep = self._budget.reserve + call.ahead
         if not self._budget.allows(now, answer=call.answer, keep=keep) or not self.due(ALL, now):
-            return False
+            return
         if self._reloaded or self.tries(ALL):
             self._reloaded = False
             self._renew_client()
         self._calls_before, self._client.ahead = self._client.calls, None
-        begun = self._runner.start(call, self._client, now)
-        if begun:
+        self._runner.start(call, self._client, now)
+        if self.busy:
             self._budget.spend(now)
-        return begun
 
     def collect(self, now: datetime) -> bool:
         """Process the result of a finished call."""
@@ -167,10 +166,8 @@ class CallRunner:
         for name in (call.name, ALL):
             self._retries.pop(name, None)
         self._session.call_began_at, self._session.call_ended_at = call.began_at, now
-        self.last_error = None
-        self._context.clear_alert(f"evalai.{call.name}")
-        self._context.clear_alert("evalai.unreachable")
-        self._accept_token()
+        self.last_error = self.refused = None
+        self._context.clear_alerts(f"evalai.{call.name}", "evalai.unreachable", "evalai.token")
 
     def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
         self.last_error = error
@@ -183,7 +180,7 @@ class CallRunner:
         self._context.log.warning(error.sentence, event_key=error.code, call=call.name, tries=retry.tries)
         silent_since = self._session.silent_since
         if silent_since is None:
-            self._context.clear_alert("evalai.unreachable")
+            self._context.clear_alerts("evalai.unreachable")
         elif now - silent_since >= OUTAGE:
             self._context.raise_alert("evalai.unreachable", error, now=now)
         if isinstance(error, Throttled):
@@ -194,15 +191,13 @@ class CallRunner:
             every.failed(now, again_at=self._context.retry_at(now, every.tries))
             self._context.raise_alert("evalai.token", error, now=now)
         elif isinstance(error, OrganizerError):
-            if error.code != "evalai.redirected":
-                self._accept_token()
+            if (
+                error.code != "evalai.redirected"
+            ):  # the token was accepted, perhaps after it was refused at an earlier start
+                self.refused = None
+                self._context.clear_alerts("evalai.token")
             if self._session.remote is None:  # at the start, there is no point in going on
                 self.fatal = error
-
-    def _accept_token(self) -> None:
-        """End the alert about the token, perhaps of an earlier start: EvalAI has answered, even if with another error."""
-        self.refused = None
-        self._context.clear_alert("evalai.token")
 
     def _renew_client(self) -> None:
         """Use the currently configured token; if it cannot be read, keep the old one."""
@@ -220,7 +215,7 @@ class CallRunner:
             return
         self.clock_agrees = abs(ahead) <= CLOCKS_AGREE
         if self.clock_agrees:
-            self._context.clear_alert("clock")
+            self._context.clear_alerts("clock")
             return
         wrong = InfrastructureError(
             f"{clocks_differ(ahead)}, so the worker scores and publishes nothing: what it registers would have a wrong time for good.",

@@ -23,7 +23,7 @@ from worker.evalai import Author, Client, Throttled, TokenRefused
 from worker.intake import holds, senders
 from worker.intake.calls import Call, CallRunner
 from worker.intake.session import BATCH_WINDOW, OVERLAP, Session
-from worker.runtime import Result
+from worker.runtime.acts import Result
 from worker.state import ALERT_AFTER_TRIES, COUNTED, UNSCORED, State, SubmissionRow, Transaction
 
 HOSTS = Job("hosts", lambda _: 6 * 3600)  # reads the members if there is no new author
@@ -46,6 +46,7 @@ def next_lookup(
     tx: Transaction,
     now: datetime,
     *,
+    unknown: list[SubmissionRow],
     urgent: bool = False,
     chosen: SubmissionRow | None = None,
 ) -> Call[Any] | None:
@@ -57,18 +58,18 @@ def next_lookup(
         runner: The runner of the calls, which knows which of them failed recently.
         tx: The state.
         now: The time.
+        unknown: As :func:`unknown_authors`.
         urgent: Whether to ask only for authors of scored submissions, whose boards come next, and of the one that is scored next.
             Other authors wait a while, so that several are looked up together.
         chosen: The submission that is scored next.
     """
     if session.remote is None or session.remote.host_team_pk is None:
         return None
-    unknown = [row for row in _undecided(tx) if _may_be_listed(session.unseen.get(row.pk), now)]
     if urgent:
         first = {row.pk for row in unknown if row.state is State.SCORED or (chosen and row.pk == chosen.pk)}
         if not first:
             return None
-        unknown.sort(key=lambda row: row.pk not in first)
+        unknown = sorted(unknown, key=lambda row: row.pk not in first)
     elif all(row.state in UNSCORED and now - BATCH_WINDOW < row.first_seen_at <= now for row in unknown):
         unknown = []  # so that new authors are looked up together
     hosts, names = (tx.document(KNOWN_HOSTS), tx.document(AUTHORS)) if unknown else ({}, {})
@@ -98,6 +99,11 @@ def next_lookup(
         names=names,
         page=page,
     )
+
+
+def unknown_authors(session: Session, tx: Transaction, now: datetime) -> list[SubmissionRow]:
+    """Return the submissions whose author is unknown, except those that no page showed a while ago."""
+    return [row for row in _undecided(tx) if _may_be_listed(session.unseen.get(row.pk), now)]
 
 
 def _may_be_listed(looked_up: datetime | None, now: datetime) -> bool:

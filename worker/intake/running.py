@@ -19,7 +19,7 @@ from worker.evalai import Client, Submission
 from worker.fairness.published import is_held
 from worker.intake.answering import defer
 from worker.intake.calls import Call
-from worker.runtime import NotDue
+from worker.runtime.acts import NotDue
 from worker.state import Attempt, State, SubmissionRow, Transaction
 
 

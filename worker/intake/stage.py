@@ -12,8 +12,9 @@ ten minutes for the whole listing, the challenge and its phases. The budget keep
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from worker.challenge.configuration import Configuration
@@ -22,7 +23,7 @@ from worker.evalai import Budget, Client
 from worker.fairness.published import UNCOMPARED, is_held
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
-from worker.intake.hosts import HOSTS, next_lookup
+from worker.intake.hosts import HOSTS, next_lookup, unknown_authors
 from worker.intake.phases import PHASES, ReadPhases
 from worker.intake.queue import POLL, DeleteMessage, ReceiveMessage
 from worker.intake.reading import (
@@ -35,6 +36,7 @@ from worker.intake.reading import (
 )
 from worker.intake.running import SetRunning, next_to_run, runs_already
 from worker.intake.session import BATCH_WINDOW, Session
+from worker.runtime.acts import Start
 from worker.state import (
     ACTIVE,
     ANSWERED,
@@ -128,19 +130,20 @@ class Intake:
         self.session.outdated = True
         self.calls.reload()
 
-    def step(self, now: datetime) -> bool:
-        """Make the next call, if one is due and the budget allows it."""
+    def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
+        """Yield the start of the next call."""
         if self.calls.busy or self.calls.fatal is not None:
-            return False
-        with self._context.store.read() as tx:
-            chosen = None if self.session.remote is None else next_to_run(self._context, tx, now)
-            fresh = chosen is not None and self._fresh(chosen, FRESH_TO_RUN, now)
-            running = chosen if chosen is not None and fresh and runs_already(chosen) else None
-            call = self.next_call(tx, chosen, now) if running is None else None
-        if running is not None:  # EvalAI shows it as running already, so its scoring needs no call
-            with self._context.store.write() as tx:
-                return tx.move(running.pk, State.FETCHED, State.SCORING)
-        return call is not None and self.calls.start(call, now)
+            return
+        chosen = None if self.session.remote is None else next_to_run(self._context, tx, now)
+        if chosen is not None and self._fresh(chosen, FRESH_TO_RUN, now) and runs_already(chosen):
+            yield partial(self._run_on, chosen.pk)
+        elif (call := self.next_call(tx, chosen, now)) is not None:
+            yield partial(self.calls.start, call, now)
+
+    def _run_on(self, pk: int) -> bool:
+        """Have a submission scored that EvalAI shows as running already, without a call."""
+        with self._context.store.write() as tx:
+            return tx.move(pk, State.FETCHED, State.SCORING)
 
     def next_call(self, tx: Transaction, chosen: SubmissionRow | None, now: datetime) -> Call[Any] | None:
         """Return the most urgent call, None if nothing is due; a submission was chosen to be scored next, or none."""
@@ -159,12 +162,14 @@ class Intake:
                 return None  # the listing would delay the answers for longer than the comparison does
             if call := (self._answer(tx, now) if late else None) or self._reconcile(tx, now):
                 return call
+        unknown = unknown_authors(session, tx, now)
+        lookup = partial(next_lookup, self._context, session, self.calls, tx, now, unknown=unknown)
         return (
-            next_lookup(self._context, session, self.calls, tx, now, urgent=True, chosen=chosen)
+            lookup(urgent=True, chosen=chosen)
             or self._answer(tx, now)
             or self._running(tx, chosen, now)
             or self._news(tx, now)
-            or next_lookup(self._context, session, self.calls, tx, now)
+            or lookup()
             or self._reconcile(tx, now)
             or self._recent(tx, now)
             or self._phases(now)
@@ -197,6 +202,8 @@ class Intake:
     ) -> tuple[list[tuple[OutboxRow, SubmissionRow]], list[SubmissionRow]]:
         """Return the answers that may leave now, and the submissions that must be read before theirs may."""
         due, stale, posts = [], [], tx.pending(OutboxKind.POST)
+        if not posts:
+            return [], []
         rows = tx.get_many([pending.submission for pending in posts])
         for pending in posts:
             row = rows[pending.submission]
@@ -229,10 +236,12 @@ class Intake:
     def _news(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         """Read new submissions and those that must be read again; while others are in progress, new ones are collected for one listing."""
         unread = [row for row in tx.submissions(UNREAD, unread=True) if not row.waits(now)]
-        in_hand = bool(tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
-        if in_hand and all(now - BATCH_WINDOW < row.first_seen_at <= now for row in unread):
+        if not unread:
             return None
-        return self._reading(tx, unread, now) if unread else None
+        new = all(now - BATCH_WINDOW < row.first_seen_at <= now for row in unread)
+        if new and tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]):
+            return None
+        return self._reading(tx, unread, now)
 
     def _reading(
         self,

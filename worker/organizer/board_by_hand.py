@@ -33,6 +33,7 @@ from worker.publishing.boards import (
     make_boards,
 )
 from worker.publishing.pushing import REPLACES_FOREIGN, place
+from worker.runtime.acts import begin
 from worker.state import ACTIVE, COUNTED, Completed, Deposed, State, Transaction
 
 
@@ -105,10 +106,9 @@ def _publish_leading(session: OrganizerSession, generation: int) -> None:
             wake.clear()
             stage.collect(session.clock())
             with session.store.read() as tx:
-                ended = tx.completed_publish().generation >= generation or tx.publish_failure(generation)
-            if ended:
-                return
-            if not stage.step(session.clock()):
+                if tx.completed_publish().generation >= generation or tx.publish_failure(generation):
+                    return
+            if not begin(session.store, session.clock(), stage):
                 wake.wait(LOOK_EVERY_S)
     finally:
         stage.stop()

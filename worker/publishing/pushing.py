@@ -21,7 +21,7 @@ from worker.fairness.beacon import PUBLIC_SINCE
 from worker.fairness.disclosure import FILES_PATH, reveal_path
 from worker.fairness.register import note
 from worker.publishing.boards import Cycle, check_boards
-from worker.runtime import Act, Result
+from worker.runtime.acts import Act, Result
 from worker.state import ALERT_AFTER_TRIES, Completed, State, Transaction
 
 HISTORY = "leaderboard/history.jsonl"

@@ -10,6 +10,7 @@ between two cycles.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -51,7 +52,7 @@ from worker.publishing.pushing import (
     site_files,
 )
 from worker.publishing.reveals import open_news, with_news
-from worker.runtime import Act, Result, Runner
+from worker.runtime.acts import Act, Result, Runner, Start
 from worker.state import LOG_UNSEEN, State, Transaction
 
 
@@ -252,7 +253,7 @@ class Publishing:
         """Whether a cycle is under way."""
         return self._runner.busy or self._pending is not None
 
-    def due(self) -> bool:
+    def behind(self) -> bool:
         """Return whether the repository may be behind."""
         with self._context.store.read() as tx:
             return self._is_behind(tx) or bool(files_branch.missing(tx, self._context.configuration))
@@ -282,37 +283,29 @@ class Publishing:
             self._retry = Retry()
         return True
 
-    def step(self, now: datetime) -> bool:
-        """Begin the next act, if one is due."""
-        if self._runner.busy:
-            return False
-        act = self.next_act(now)
-        if act is None:
-            return False
+    def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
+        """Yield the start of the next act."""
+        if not self._runner.busy and (act := self.next_act(tx, now)) is not None:
+            yield partial(self._begin, act, now)
+
+    def _begin(self, act: Act[Publisher, Any], now: datetime) -> None:
         if isinstance(act, MakeBoards):
             self._begun_at = now
         self._runner.start(act, self._publisher, now)
-        return True
 
-    def next_act(self, now: datetime) -> Act[Publisher, Any] | None:
+    def next_act(self, tx: Transaction, now: datetime) -> Act[Publisher, Any] | None:
         """Return the next act, None if nothing is due."""
         if self._pending is not None:
             return PushBoard(context=self._context, cycle=self._pending, tries=self._retry.tries)
-        if self._files_retry.due(now):
-            with self._context.store.read() as tx:
-                parts = files_branch.missing(tx, self._context.configuration)
-            if parts:
-                last, tries = len(parts) == 1, self._files_retry.tries
-                return PushPart(context=self._context, part=parts[0], last=last, tries=tries)
-        if not self._retry.due(now):
+        if self._files_retry.due(now) and (parts := files_branch.missing(tx, self._context.configuration)):
+            last, tries = len(parts) == 1, self._files_retry.tries
+            return PushPart(context=self._context, part=parts[0], last=last, tries=tries)
+        if not self._retry.due(now) or not has_begun(tx) or (self._rests(now) and not tx.publish_awaited()):
             return None
-        with self._context.store.read() as tx:
-            if not has_begun(tx) or (self._rests(now) and not tx.publish_awaited()):
-                return None
-            if tx.fact(LOG_UNSEEN) or tx.fact(UNCOMPARED) or receipts.is_due(tx, now):
-                return CompareState(context=self._context, history=self._history, tries=self._retry.tries)
-            if not self._is_behind(tx):
-                return None
+        if tx.fact(LOG_UNSEEN) or tx.fact(UNCOMPARED) or receipts.is_due(tx, now):
+            return CompareState(context=self._context, history=self._history, tries=self._retry.tries)
+        if not self._is_behind(tx):
+            return None
         return MakeBoards(
             context=self._context, history=self._history, replay=self._replay, tries=self._retry.tries
         )

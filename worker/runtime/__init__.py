@@ -1,16 +1,6 @@
-"""External effects: acts, and the runners that perform them outside the main loop."""
+"""External effects: acts, and the runners that perform them outside the main loop.
 
-from worker.runtime.acts import Act, Ended, NotDue, Result, Runner, UnrecordedAct
+It imports nothing itself, because a child process must not load what only the daemon needs.
+"""
 
-__all__ = [
-    "Act",
-    "Ended",
-    "NotDue",
-    "Result",
-    "Runner",
-    "UnrecordedAct",
-    "child",
-    "child_acts",
-    "http",
-    "storage",
-]
+__all__ = ["acts", "child", "child_acts", "http", "storage"]

@@ -6,20 +6,41 @@ import threading
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import structlog
 
 from scoring.errors import InfrastructureError, NeucoError
-
-if TYPE_CHECKING:  # a child process imports this package, and must not load a database
-    from worker.state import Store, Transaction
+from worker.state import StateFailed, Store, Transaction
 
 Resource = TypeVar("Resource")
 Result = TypeVar("Result")
 LOOK_S = 5.0
 """Longest time that counts between two looks at an act, because a jump of the clock or a suspended machine is not the act's fault."""
+
+
+Start = Callable[[], object]
+"""Begins something that was found to be due; returns True if the next reading should follow at once. An act wakes the loop when it ends."""
+
+
+class Stage(Protocol):
+    """A part of the worker that decides what begins next."""
+
+    def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
+        """Yield what is to begin."""
+
+
+def begin(store: Store, now: datetime, *stages: Stage) -> bool:
+    """Read the state once, and begin what stages find due in it; return whether the next reading should follow at once.
+
+    Whatever begins reads in its own transaction what another process may have changed meanwhile.
+    """
+    with store.read() as tx:
+        starts = [start for stage in stages for start in stage.starts(tx, now)]
+    return True in [start() for start in starts]
 
 
 class NotDue(Exception):
@@ -95,9 +116,6 @@ def counted(since: datetime, now: datetime) -> float:
 
 def unexpected(problem: Exception, where: str) -> InfrastructureError:
     """Turn an unexpected exception into one of our errors; its traceback goes to the log."""
-    # here, because a child process imports this package and must not load what it does not need
-    import structlog
-
     structlog.get_logger("neuco_worker").error(
         f"Unexpected {type(problem).__name__} in {where}.",
         event_key="unexpected",
@@ -120,8 +138,6 @@ def error_of(problem: Exception, where: str) -> NeucoError:
     Raises:
         StateFailed: If the problem is the state's.
     """
-    from worker.state import StateFailed  # here, as in unexpected
-
     if isinstance(problem, StateFailed):
         raise problem
     return problem if isinstance(problem, NeucoError) else unexpected(problem, where)
@@ -203,8 +219,8 @@ class Runner(Generic[Resource]):
         """Whether an act is under way, or its outcome waits to be recorded."""
         return self._performance is not None
 
-    def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> bool:
-        """Record an act's intent and begin it; return whether it was still due. Nothing begins while the process is ending.
+    def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> None:
+        """Record an act's intent and begin it, if it is still due. Nothing begins while the process is ending.
 
         If the intent fails, the act has ended with that error.
 
@@ -215,25 +231,25 @@ class Runner(Generic[Resource]):
         if self.busy:
             raise RuntimeError(f"runner {self._name} is busy")
         if self._store.stopping:
-            return False
+            return
         performance = _Performance(act=act, resource=resource, looked_at=now)
         if not isinstance(act, UnrecordedAct):
             try:
                 with self._store.write() as tx:
                     act.intent(tx, now)
             except NotDue:
-                return False
+                return
             except Exception as problem:  # noqa: BLE001 - converted, as in record
                 performance.ended = Ended(act=act, error=error_of(problem, f"the intent of {act.name}"))
                 self._performance = performance
-                return True
+                self._wake()
+                return
         # A daemon thread: an act that hangs must not keep the process from ending.
         performance.thread = threading.Thread(
             target=self._perform, args=(performance,), name=f"runner-{self._name}", daemon=True
         )
         self._performance = performance
         performance.thread.start()
-        return True
 
     def _perform(self, performance: _Performance[Resource]) -> None:
         act = performance.act

@@ -167,20 +167,20 @@ class ChildRunner:
         """The acts that are under way, or whose outcomes wait to be recorded."""
         return [performance.act for performance in self._performances]
 
-    def start(self, act: ChildAct[Any], now: datetime) -> bool:
-        """Record an act's intent and start its child; return whether it was still due. Nothing starts while the process is ending.
+    def start(self, act: ChildAct[Any], now: datetime) -> None:
+        """Record an act's intent and start its child, if it is still due. Nothing starts while the process is ending.
 
         Args:
             act: What to do.
             now: The time.
         """
         if self._store.stopping:
-            return False
+            return
         try:
             with self._store.write() as tx:
                 act.intent(tx, now)
         except NotDue:
-            return False
+            return
         performance = _ChildPerformance(act=act, looked_at=now)
         self._performances.append(performance)
         self._checkpoint(f"before child {act.name}")
@@ -191,8 +191,9 @@ class ChildRunner:
             performance.error = no_child(problem)
         except Exception as problem:  # noqa: BLE001 - converted: otherwise the act would never end
             performance.error = unexpected(problem, f"the start of {act.name}")
+        if performance.child is None:
+            self._wake()
         self._checkpoint(f"during child {act.name}")
-        return True
 
     def look(self, now: datetime) -> bool:
         """Record the acts that had ended at the last look, and check the other children; return whether anything moved.

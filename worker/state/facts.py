@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,21 +17,28 @@ REVEALED = "revealed_at"  # when something was last revealed
 AT_EVALAI = "at_evalai"  # deadlines and limits of the phases
 LOG_UNSEEN = "log_unseen"  # set while a restored state may lack lines of the public log of receipts
 
-_FACT = sa.select(facts.c.value).where(facts.c.name == sa.bindparam("fact"))
+_FACTS = sa.select(facts.c.name, facts.c.value)
 
 
 class Facts(Tables):
     """Methods for facts."""
 
+    @cached_property
+    def _facts(self) -> dict[str, str]:
+        """All facts by name, read once: during a transaction, nobody else changes what it sees."""
+        return {row.name: row.value for row in self._connection.execute(_FACTS)}
+
     def fact(self, name: str) -> str | None:
         """Return a named fact."""
-        return self._connection.execute(_FACT, {"fact": name}).scalar()
+        return self._facts.get(name)
 
     def set_fact(self, name: str, value: str | None) -> None:
         """Set or remove a named fact."""
         self._connection.execute(facts.delete().where(facts.c.name == name))
+        self._facts.pop(name, None)
         if value is not None:
             self._connection.execute(facts.insert().values(name=name, value=value))
+            self._facts[name] = value
 
     def document(self, name: str) -> dict[str, Any]:
         """Return a named fact that is a JSON object, empty if it was never set."""

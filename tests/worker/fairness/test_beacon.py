@@ -71,7 +71,7 @@ def test_nothing_is_scored_before_the_value_is_known(
     harness.configure({"fairness": {"drand_servers": servers[:2]}})
     with harness.worker() as worker:
         pk = harness.submit("A")
-        worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.due())
+        worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.behind())
         (first,) = public(harness)
         number = first["draws"]["dev"]["round"]
         at = rounds.made_at(number)
@@ -102,7 +102,7 @@ def test_a_round_committed_to_too_late_is_replaced(
     """
     pk, named = harness.submit("A"), list[int]()
     for times, more in ((1, 2), (2, 3), (3, None)):
-        worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.due())
+        worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.behind())
         entries = public(harness)
         assert len(entries) == times
         named.append(entries[-1]["draws"]["dev"]["round"])
@@ -143,7 +143,7 @@ def test_a_value_is_mixed_in_only_where_its_chain_is_awaited(
     harness: Harness, worker: StepWorker, rounds: Chain
 ) -> None:
     """Another chain may give its round the same number."""
-    worker.drive(lambda: not worker.daemon.publishing.due())
+    worker.drive(lambda: not worker.daemon.publishing.behind())
     (named,) = public(harness)
     later = rounds.model_copy(update={"genesis": rounds.genesis + 3600})
     draw = AnnouncedRound(chain=later, round=named["draws"]["dev"]["round"])
@@ -159,7 +159,7 @@ def test_a_secret_that_cannot_be_read_when_the_draw_is_due_is_an_alert(
     harness: Harness, worker: StepWorker
 ) -> None:
     """The organizer is told, the worker tries again at intervals, and everything else goes on."""
-    worker.drive(lambda: not worker.daemon.publishing.due())
+    worker.drive(lambda: not worker.daemon.publishing.behind())
     secret = harness.folder / "challenge.secret"
     secret.chmod(0o644)
     worker.drive(lambda: "secret.mode" in worker.alerts())
@@ -173,7 +173,7 @@ def test_a_secret_that_cannot_be_read_when_the_draw_is_due_is_an_alert(
 
 def test_a_value_is_mixed_in_only_with_the_committed_secret(harness: Harness, worker: StepWorker) -> None:
     """Otherwise, a person who knows the value could try secrets."""
-    worker.drive(lambda: not worker.daemon.publishing.due())
+    worker.drive(lambda: not worker.daemon.publishing.behind())
     (named,) = public(harness)
     signature = sign(named["draws"]["dev"]["round"])
     with worker.store.write() as tx, pytest.raises(OrganizerError) as refused:

@@ -135,7 +135,7 @@ def test_a_renamed_team_is_the_same_team(harness: Harness, worker: StepWorker) -
     """All its submissions get the new name, and two teams that swap their names keep their rows."""
     first, second = (
         harness.submit("A", embeddings(0, noise=0.1)),
-        harness.submit("B", embeddings(1, noise=2.0)),
+        harness.submit("B", embeddings(1, noise=3.0)),
     )
     worker.drive()
     before = {pk: rank for rank, pk in shown(harness).values()}

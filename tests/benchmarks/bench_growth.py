@@ -243,7 +243,7 @@ def idle(worker: StepWorker) -> Iterator[float]:
         worker.clock.advance(0.001)
         begun = time.thread_time()
         moved = worker.daemon.step(worker.clock.now())
-        if not moved:
+        if not moved and not worker.busy:
             yield time.thread_time() - begun
 
 

@@ -55,7 +55,9 @@ class Evaluation:
     def _begin(self, row: SubmissionRow, now: datetime) -> bool:
         """Start a submission's child, or have its file fetched again if it is gone."""
         setup = self._on_record(row, now)
-        if setup is None or row.file_hash is None:
+        if setup is None:
+            return True
+        if row.file_hash is None:
             return False
         file = self._files.find(row.file_hash)
         if file is None:

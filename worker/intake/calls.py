@@ -191,9 +191,8 @@ class CallRunner:
             every.failed(now, again_at=self._context.retry_at(now, every.tries))
             self._context.raise_alert("evalai.token", error, now=now)
         elif isinstance(error, OrganizerError):
-            if (
-                error.code != "evalai.redirected"
-            ):  # the token was accepted, perhaps after it was refused at an earlier start
+            # It took the token, which an earlier start may have seen refused.
+            if error.code != "evalai.redirected":
                 self.refused = None
                 self._context.clear_alerts("evalai.token")
             if self._session.remote is None:  # at the start, there is no point in going on

@@ -108,8 +108,8 @@ def _publish_leading(session: OrganizerSession, generation: int) -> None:
             with session.store.read() as tx:
                 if tx.completed_publish().generation >= generation or tx.publish_failure(generation):
                     return
-            if not begin(session.store, session.clock(), stage):
-                wake.wait(LOOK_EVERY_S)
+            begin(session.store, session.clock(), stage)
+            wake.wait(LOOK_EVERY_S)
     finally:
         stage.stop()
         session.store.resign()

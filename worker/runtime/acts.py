@@ -36,11 +36,16 @@ class Stage(Protocol):
 def begin(store: Store, now: datetime, *stages: Stage) -> bool:
     """Read the state once, and begin what stages find due in it; return whether the next reading should follow at once.
 
-    Whatever begins reads in its own transaction what another process may have changed meanwhile.
+    Another process may change the state before something begins, so what would do harm then reads it again in its own transaction.
     """
-    with store.read() as tx:
-        starts = [start for stage in stages for start in stage.starts(tx, now)]
-    return True in [start() for start in starts]
+    starts: list[Start] = []
+    try:
+        with store.read() as tx:
+            for stage in stages:
+                starts += stage.starts(tx, now)
+    finally:  # what is due does not wait for a stage that fails
+        moved = True in [start() for start in starts]
+    return moved
 
 
 class NotDue(Exception):

@@ -15,7 +15,7 @@ from scoring.errors import OrganizerError
 from tests.worker.harness.drand import drawing
 from tests.worker.harness.harness import KEY, Harness, StepWorker
 from worker.fairness import commitments
-from worker.fairness.beacon import PUBLIC_SINCE, UNREACHABLE
+from worker.fairness.beacon import DRAWS, PUBLIC_SINCE, UNREACHABLE
 from worker.fairness.drand import Chain, is_signed
 from worker.fairness.manifests import AnnouncedRound
 from worker.intake.waiting import WAITING
@@ -117,6 +117,27 @@ def test_a_round_committed_to_too_late_is_replaced(
     assert is_signed(rounds, renamed["draws"]["dev"]["round"], drawn["drawn"]["dev"])
     first, second = (later - earlier for earlier, later in pairwise(named))
     assert 0 < first < second
+
+
+def test_no_round_is_named_over_one_that_a_command_has_just_named(
+    harness: Harness, worker: StepWorker, rounds: Chain
+) -> None:
+    """The worker has read that another one is due, but has not committed to it yet."""
+    worker.drive(lambda: not worker.daemon.publishing.behind())
+    (named,) = public(harness)
+    number = named["draws"]["dev"]["round"]
+    at = rounds.made_at(number)
+    worker.daemon.context.timetable.mark(DRAWS)
+    with worker.store.write() as tx:
+        tx.set_fact(PUBLIC_SINCE, json.dumps([at.isoformat()]))
+    with worker.store.read() as tx:
+        (start,) = worker.daemon.beacon.starts(tx, at)
+    draw = AnnouncedRound(chain=rounds, round=number + 1000)
+    with worker.store.write() as tx:
+        commitments.commit(tx, KEY, (), reason="a command", now=worker.clock.now(), draws={"dev": draw})
+    assert not start()
+    with worker.store.read() as tx:
+        assert [entry["reason"] for entry in tx.public_commitments()][1:] == ["a command"]
 
 
 @pytest.mark.slow

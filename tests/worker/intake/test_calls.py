@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -11,6 +12,7 @@ import pytest
 
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
+from worker.answers.answers import Answer
 from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
 from worker.state import ATTESTED, Deposed, OutboxKind, State
 
@@ -45,7 +47,7 @@ def test_a_post_that_may_have_arrived_is_read_again_and_repeated(waiting: Harnes
         pk = waiting.submit("A", embeddings(1))
         until_scored(worker, pk)
         worker.clock.advance(27)  # read again shortly before the answer leaves
-        worker.drive(lambda: not worker.busy and worker.row(pk).read_at is not None and not worker.step())
+        worker.drive(lambda: not worker.step() and not worker.busy and worker.row(pk).read_at is not None)
         since = len(waiting.evalai.journal)
         waiting.evalai.set_faults(FaultPlan(probability=1.0, kinds=(fault,)))
         worker.drive(lambda: bool(waiting.posts(pk)))
@@ -60,6 +62,28 @@ def test_a_post_that_may_have_arrived_is_read_again_and_repeated(waiting: Harnes
         again = ways.index("PUT", first + 1)
         assert "GET" in ways[first:again]
         assert waiting.teams() == ["A"]
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_an_answer_that_a_command_has_just_changed_is_not_sent(waiting: Harness, changed: bool) -> None:
+    """Between the reading in which it is due and the call, a command may give the submission another one."""
+    with waiting.worker() as worker:
+        pk = waiting.submit("A", embeddings(1))
+        until_scored(worker, pk)
+        worker.clock.advance(27)  # read again shortly before the answer leaves
+        worker.drive(lambda: not worker.step() and not worker.busy and worker.row(pk).read_at is not None)
+        with worker.store.read() as tx:
+            (pending,) = tx.pending(OutboxKind.POST)
+            (start,) = worker.daemon.intake.starts(tx, pending.not_before)
+        if changed:
+            answer = Answer.from_json(worker.row(pk).answer or "")
+            other = replace(answer, stdout=answer.stdout.replace('"notes": []', '"notes": ["Another."]'))
+            with worker.store.write() as tx:
+                tx.note(pk, answer=other.to_json())
+        start()
+        assert worker.busy is not changed
+        worker.finish(pk)
+        assert [json.loads(post["stdout"])["notes"] for post in waiting.posts(pk)] == [["Another."] * changed]
 
 
 @pytest.mark.parametrize("code", ["evalai.rejected", "evalai.unreachable"])

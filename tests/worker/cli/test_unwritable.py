@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path, PosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from scoring.files import write_files
-from tests.worker.harness.harness import ROOT, Harness, clean_environment
+from tests.worker.harness.harness import ROOT, Harness
 from worker.challenge.secrets import make
 from worker.cli import guarded
 from worker.organizer.rehearsal import removed_if_refused
@@ -26,6 +27,16 @@ def challenge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert harness.once().returncode == 0
         yield harness.path
 
+
+class Ended(NamedTuple):
+    """The exit status of a command, and what it printed."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Limited = Callable[[str, Path, int], Ended]
 
 COMMANDS = [
     "init {place}/c --yes",
@@ -47,6 +58,35 @@ def words(command: str, place: Path, challenge: Path) -> list[str]:
     return command.format(place=place, labels=labels, config=challenge, public=public).split()
 
 
+@pytest.fixture
+def limited(challenge: Path, monkeypatch: pytest.MonkeyPatch) -> Limited:
+    """Runs a command while no file can become larger than `room` bytes; its output goes through pipes, which have no limit."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python would keep half of a module's bytecode
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(tempfile, "tempdir", None)  # as in a new process
+
+    def run(command: str, place: Path, room: int) -> Ended:
+        arguments = words(command, place, challenge)
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        printed, stdout = os.pipe()
+        errors, stderr = os.pipe()
+        with (
+            os.fdopen(stdout, "w") as out,
+            os.fdopen(stderr, "w") as err,
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+            try:
+                status = guarded(arguments)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        with os.fdopen(printed) as said, os.fdopen(errors) as complained:
+            return Ended(status, said.read(), complained.read())
+
+    return run
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_place_that_cannot_be_used_is_named(
@@ -65,11 +105,11 @@ def test_a_place_that_cannot_be_used_is_named(
 @pytest.mark.processes
 @pytest.mark.parametrize("room", [100, 3_000, 30_000])
 @pytest.mark.parametrize("command", [COMMANDS[0], *COMMANDS[2:6]])
-def test_a_full_disk_leaves_nothing(tmp_path: Path, challenge: Path, command: str, room: int) -> None:
+def test_a_full_disk_leaves_nothing(tmp_path: Path, limited: Limited, command: str, room: int) -> None:
     """A limit of the size of a file stands for the disk: the secret, which is small, would fit."""
-    done = limited(command, tmp_path / "new", challenge, room)
-    assert done.returncode or room > 100
-    if done.returncode:
+    done = limited(command, tmp_path / "new", room)
+    assert done.status or room > 100
+    if done.status:
         assert "File too large" in done.stderr
         assert "bug" not in done.stderr
         assert done.stdout == ""  # nothing is said to be done that is not
@@ -82,12 +122,12 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, challenge: Path, command: st
     [(COMMANDS[1], 100), (COMMANDS[1], 30_000), (COMMANDS[6], 100), (COMMANDS[6], 100_000)],
 )
 def test_a_disk_that_fills_during_a_rehearsal_leaves_nothing_unsaid(
-    tmp_path: Path, challenge: Path, command: str, room: int
+    tmp_path: Path, limited: Limited, command: str, room: int
 ) -> None:
     """What is left, to find the cause in it or to delete it, is named."""
-    done = limited(command, tmp_path / "new", challenge, room)
+    done = limited(command, tmp_path / "new", room)
     said = done.stdout + done.stderr
-    assert done.returncode in {1, 2}
+    assert done.status in {1, 2}
     assert "bug" not in said
     assert list(tmp_path.iterdir()) == [] or str(tmp_path / "new" / "c") in said
 
@@ -105,30 +145,14 @@ def test_a_disk_that_fills_during_a_rehearsal_leaves_nothing_unsaid(
     ],
 )
 def test_a_full_disk_is_no_verdict(
-    tmp_path: Path, challenge: Path, command: str, room: int, said: str
+    tmp_path: Path, limited: Limited, command: str, room: int, said: str
 ) -> None:
     """The status is not that of a submission that is not valid, or of a challenge that is contradicted."""
-    done = limited(command, tmp_path / "new", challenge, room)
-    assert done.returncode == 2
+    done = limited(command, tmp_path / "new", room)
+    assert done.status == 2
     assert said in done.stderr
     assert "Free space" in done.stderr
     assert "current folder" not in done.stderr
-
-
-def limited(command: str, place: Path, challenge: Path, room: int) -> subprocess.CompletedProcess[str]:
-    """Run a command that can write no file larger than `room` bytes."""
-    return subprocess.run(
-        [sys.executable, "-m", "worker.cli", *words(command, place, challenge)],
-        env={
-            **clean_environment(),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },  # Python would keep half of a module's bytecode
-        cwd=ROOT,
-        text=True,
-        capture_output=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
-    )
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(os.devnull)])

@@ -119,6 +119,12 @@ if [ -z "$python" ]; then
     exit 2
 fi
 
+if [ -n "$libraries" ] && [ -d "$source" ] && [ -z "$dry" ] &&
+    ! PYTHONPATH=$libraries "$python" -S -c 'import hatchling, hatch_fancy_pypi_readme' 2>/dev/null; then
+    echo "install.sh: to install a clone, hatchling and hatch-fancy-pypi-readme must be in $libraries; or give a wheel with --source" >&2
+    exit 1
+fi
+
 # --- user and folders ---
 if [ -z "$root" ]; then
     say "User"
@@ -147,10 +153,6 @@ if [ -n "$libraries" ]; then
     echo "    $prefix: libraries from $libraries"
     if [ -z "$dry" ]; then
         echo "$libraries" >"$("$prefix/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/libraries.pth"
-        if [ -d "$source" ] && ! "$prefix/bin/python" -c 'import hatchling, hatch_fancy_pypi_readme' 2>/dev/null; then
-            echo "install.sh: to install a clone, hatchling and hatch-fancy-pypi-readme must be in $libraries; or give a wheel with --source" >&2
-            exit 1
-        fi
     fi
     # The build tools come from the libraries too, so nothing is downloaded.
     run "${pip[@]}" install --no-index --no-build-isolation --no-deps --force-reinstall "$source"

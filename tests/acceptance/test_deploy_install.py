@@ -234,9 +234,10 @@ def test_nothing_is_left_of_an_instance_that_does_not_run(tmp_path: Path) -> Non
 
 
 def test_a_clone_needs_the_build_tools_among_the_libraries(tmp_path: Path) -> None:
-    """With ``--libraries``, nothing is downloaded, not even the build tools; if they are missing, the error names them."""
+    """With ``--libraries``, nothing is downloaded, not even the build tools; if they are missing, they are named and nothing is made."""
     command = [*SCRIPT, "--root", tmp_path / "root", "--libraries", tmp_path, "--python", sys.executable]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode == 1
     assert "hatchling" in refused.stderr
     assert "--source" in refused.stderr
+    assert not (tmp_path / "root").exists()

@@ -249,7 +249,7 @@ def test_a_report_names_a_noisy_copy(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A second account's copy is found; a missing file is not compared; the comparison leaves nothing behind."""
-    files = (embeddings(0), embeddings(0, noise=0.31), embeddings(7, noise=2.0))
+    files = (embeddings(0), embeddings(0, noise=0.1), embeddings(7, noise=1.0))
     first, second, third = (harness.submit(team, file) for team, file in zip("ABC", files, strict=True))
     harness.submit("A", b"id,0\n")
     worker.drive()
@@ -282,7 +282,7 @@ def test_a_retry_ends_the_wait_of_one_submission(
     kinds = (Fault.ERROR_BEFORE, Fault.TRUNCATED)
     harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=kinds, origins=("media",)))
     waiting, other = harness.submit("A", embeddings(2)), harness.submit("B", embeddings(3))
-    worker.drive(lambda: all(len(worker.outcomes(pk, "fetch")) > 3 for pk in (waiting, other)))
+    worker.drive(lambda: all(len(worker.outcomes(pk, "fetch")) > 1 for pk in (waiting, other)))
     harness.evalai.set_faults(FaultPlan())
     tries = worker.row(waiting).tries
     assert worker.row(waiting).waits(worker.clock.now()) or worker.row(other).waits(worker.clock.now())

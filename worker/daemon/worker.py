@@ -116,17 +116,17 @@ class Worker:
         self._log_differences()
 
     def step(self, now: datetime) -> bool:
-        """Record what has ended, and begin what is due; return whether the next step should follow at once, because the state changed."""
-        moved = self.intake.calls.collect(now)
-        moved |= self.publishing.collect(now)
+        """Record what has ended, and begin what is then due; return whether the next step should follow at once."""
+        self.intake.calls.collect(now)
+        self.publishing.collect(now)
         # With a wrong clock nothing is registered or signed, because its time cannot be corrected.
         exact = bool(self.intake.calls.clock_agrees)
-        moved |= exact and self.evaluation.runner.look(now)
+        moved = exact and self.evaluation.runner.look(now)
         moved |= self.fetching.runner.look(now)
-        moved |= exact and self.beacon.collect(now)
         self.alerting.collect(now)
         stages: tuple[Stage, ...] = (self.fetching, self.intake, self.alerting)
         if exact:
+            self.beacon.collect(now)
             stages = (self.evaluation, *stages, self.publishing, self.beacon)
         moved |= begin(self.context.store, now, *stages)
         if not moved and not self.busy:

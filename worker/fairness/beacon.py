@@ -52,7 +52,7 @@ class FetchRound(Act[requests.Session, str]):
         servers = self._context.configuration.fairness.drand_servers
         for server in servers:
             signature = ask(resource, server, chain, number)
-            self.computing = True  # nearly a second for the pairing
+            self.computing = True  # 0.2 seconds for the pairing
             if signature is not None and is_signed(chain, number, signature):
                 return signature
             self.computing = False
@@ -140,16 +140,15 @@ class BeaconFetcher:
         """Return whether an awaited value is due soon, so that it is worth waiting for."""
         return self.awaited is not None and now - OVERDUE < self.awaited < now + NEAR
 
-    def collect(self, now: datetime) -> bool:
+    def collect(self, now: datetime) -> None:
         """Process the result of a request."""
         ended = self._runner.collect(now)
         if ended is None:
-            return False
+            return
         if ended.error is None:
             self._retry = Retry()
         else:
             self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
-        return True
 
     def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
         """Yield the start of the request for the next value that is due, or the naming of a later round."""

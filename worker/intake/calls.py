@@ -139,11 +139,11 @@ class CallRunner:
         if self.busy:
             self._budget.spend(now)
 
-    def collect(self, now: datetime) -> bool:
+    def collect(self, now: datetime) -> None:
         """Process the result of a finished call."""
         ended = self._runner.look(now)
         if ended is None:
-            return False
+            return
         call = cast("Call[Any]", ended.act)
         self._note_silence(ended.error, now)
         ended = self._runner.record(ended, now)
@@ -160,7 +160,6 @@ class CallRunner:
             self._failed(call, ended.error, now)
         if self._reloaded:  # the call may have begun with the old token or address
             self._retries.clear()
-        return True
 
     def _succeeded(self, call: Call[Result], now: datetime) -> None:
         for name in (call.name, ALL):

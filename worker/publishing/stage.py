@@ -258,11 +258,11 @@ class Publishing:
         with self._context.store.read() as tx:
             return self._is_behind(tx) or bool(files_branch.missing(tx, self._context.configuration))
 
-    def collect(self, now: datetime) -> bool:
+    def collect(self, now: datetime) -> None:
         """Process the boards that were made, or the result of a push."""
         ended = self._runner.collect(now)
         if ended is None:
-            return False
+            return
         if ended.given_up:  # its thread may still use the old publisher, which accepts no more work
             self._publisher = Publisher(self._settings)
         if isinstance(ended.act, PushPart):  # boards do not wait for one that cannot be pushed
@@ -281,7 +281,6 @@ class Publishing:
         else:
             self._pending, self.last_error = None, None
             self._retry = Retry()
-        return True
 
     def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
         """Yield the start of the next act."""

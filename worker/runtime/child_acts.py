@@ -196,18 +196,17 @@ class ChildRunner:
         self._checkpoint(f"during child {act.name}")
 
     def look(self, now: datetime) -> bool:
-        """Record the acts that had ended at the last look, and check the other children; return whether anything moved.
+        """Record the acts that had ended at the last look, and check the other children; return whether one has ended now.
 
         While the database cannot be written, ended acts are kept, so that no result is lost.
         """
         ended = [performance for performance in self._performances if performance.over]
-        moved = bool(ended)
         for performance in self._performances:
             if not performance.over:
-                moved |= self._supervise(performance, now)
+                self._supervise(performance, now)
         for performance in ended:
             self._record(performance, now)
-        return moved
+        return any(performance.over for performance in self._performances)
 
     def stop(self, now: datetime) -> None:
         """Kill all children because the worker ends."""
@@ -224,16 +223,16 @@ class ChildRunner:
                 if performance.child is not None:
                     performance.child.close()
 
-    def _supervise(self, performance: _ChildPerformance, now: datetime) -> bool:
+    def _supervise(self, performance: _ChildPerformance, now: datetime) -> None:
         act, child = performance.act, performance.child
         if child is None:
-            return False
+            return
         with self._store.read() as tx:
             due = act.is_due(tx)
         status = child.ended()  # first: after the exit, all its messages have arrived
-        moved = self._listen(performance, child)
+        self._listen(performance, child)
         if performance.over:
-            return True
+            return
         performance.spent_s += counted(performance.looked_at, now)
         performance.looked_at = now
         if status is not None:
@@ -250,13 +249,11 @@ class ChildRunner:
             self._listen(performance, child)  # the stage that it had reached decides who is to blame
             if not performance.over:
                 performance.error = reason
-        return moved or performance.over
 
-    def _listen(self, performance: _ChildPerformance, child: Child) -> bool:
-        """Process the child's messages; return whether there were any."""
-        moved = False
+    def _listen(self, performance: _ChildPerformance, child: Child) -> None:
+        """Process the child's messages."""
         for message in child.messages():
-            moved, kind = True, message.get("kind")
+            kind = message.get("kind")
             if kind == "done":
                 performance.result = message
             elif kind == "error":
@@ -266,7 +263,6 @@ class ChildRunner:
                 self._log.warning(message["sentence"], event_key=f"{performance.act.name}.log")
             else:
                 performance.act.progress(message)
-        return moved
 
     def _record(self, performance: _ChildPerformance, now: datetime) -> None:
         act, child = performance.act, performance.child

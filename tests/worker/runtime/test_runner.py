@@ -237,7 +237,7 @@ def test_an_act_whose_child_cannot_start_fails(
     children.start(act, START)
     assert wake.is_set()
     assert not act.folder.exists()
-    assert children.look(START)
+    children.look(START)
     (sentence,) = act.failed
     assert sentence.startswith(
         "Unexpected KeyError in the start of mumble."

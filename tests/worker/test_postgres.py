@@ -17,6 +17,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from scoring.errors import InfrastructureError, OrganizerError
+from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.gate import NEVER_SCORES, interpreter
 from tests.worker.harness.harness import NEW, Harness, embeddings, evaluating
 from tests.worker.harness.postgres_server import ON_POSTGRES, Server
@@ -39,17 +40,20 @@ def address(postgres: Server) -> str:
 
 
 @pytest.fixture
-def shared(tmp_path: Path, address: str, cells: Path) -> Iterator[Harness]:
+def shared(tmp_path: Path, address: str, cells: Path, fork_server: ForkServer) -> Iterator[Harness]:
     """A challenge whose state is on the server, with a clock that only the test moves."""
-    with Harness(tmp_path, clock=ManualClock(), changes={"state": address}, cells=cells) as harness:
+    changes = {"state": address}
+    with Harness(
+        tmp_path, clock=ManualClock(), changes=changes, cells=cells, fork_server=fork_server
+    ) as harness:
         yield harness
 
 
 @pytest.fixture
-def live_shared(tmp_path: Path, address: str) -> Iterator[Harness]:
+def live_shared(tmp_path: Path, address: str, fork_server: ForkServer) -> Iterator[Harness]:
     """The same in real time, for processes."""
     (tmp_path / "one").mkdir()
-    with Harness(tmp_path / "one", changes={"state": address}) as harness:
+    with Harness(tmp_path / "one", changes={"state": address}, fork_server=fork_server) as harness:
         yield harness
 
 

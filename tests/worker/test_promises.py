@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +14,7 @@ import pytest
 
 from scoring.errors import OrganizerError
 from tests.worker.harness.drand import drawing
+from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phase, read_phases, read_secret
@@ -33,10 +34,9 @@ SET_BACK_S = 200  # within what a check forgives between a commitment and a scor
 
 
 @pytest.fixture
-def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
-    """A challenge that begins today, because commands use the real clock."""
-    with Harness(tmp_path, clock=ManualClock(datetime.now(UTC)), cells=cells) as harness:
-        yield harness
+def clock() -> ManualClock:
+    """It is today, because commands use the real clock."""
+    return ManualClock(datetime.now(UTC))
 
 
 def lies(harness: Harness, stdout: Mapping[str, Any] | None = None) -> list[str]:
@@ -84,12 +84,15 @@ def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: S
     assert times == sorted(times)
 
 
-def test_a_beacon_cannot_be_undone(tmp_path: Path) -> None:
+def test_a_beacon_cannot_be_undone(tmp_path: Path, fork_server: ForkServer) -> None:
     """A process that read the phases before the value was mixed in cannot commit to them; one that reads them later has the value."""
     now = datetime.now(UTC)
     rounds = practice_chain(genesis=int(now.timestamp()) - 1000)
     changes = drawing(tmp_path, rounds, "http://127.0.0.1:9", notice_s=30)
-    with Harness(tmp_path, clock=ManualClock(now), changes=changes) as harness, harness.worker() as worker:
+    with (
+        Harness(tmp_path, clock=ManualClock(now), changes=changes, fork_server=fork_server) as harness,
+        harness.worker() as worker,
+    ):
         worker.drive()
         configuration = load(harness.path)
         secret, before = read_secret(configuration), read_phases(configuration)

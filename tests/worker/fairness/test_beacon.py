@@ -148,7 +148,7 @@ def test_rounds_are_named_only_while_commitments_can_be_pushed(
     away = harness.folder / "away.git"
     harness.board.rename(away)
     pk = harness.submit("A")
-    worker.wait(20 * NOTICE_S)
+    worker.wait(5 * NOTICE_S)
     with worker.store.read() as tx:
         assert len(tx.public_commitments()) == 1
     away.rename(harness.board)

@@ -25,7 +25,7 @@ from leaderboard.rendering import files
 from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, WorldStage, in_both
 from tests.scoring.inputs.reading_tables import as_npz, zipped
 from tests.worker.harness.gate import hanging, scoring_hangs
-from tests.worker.harness.harness import DIM, IDS, embeddings, score_ahead
+from tests.worker.harness.harness import DIM, IDS, NOISES, embeddings, score_ahead
 from worker.answers import answers
 from worker.fairness.register import register_team
 from worker.state import State
@@ -79,7 +79,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         folder = tmp_path_factory.mktemp(world.name)
         places[world.name] = folder / "cells"
         with WorldStage(folder, world) as harness:
-            score_ahead(harness, places[world.name])
+            score_ahead(harness, places[world.name], noises=(NOISES[0], NOISES[-1]))
     return places
 
 
@@ -108,7 +108,7 @@ def tell(worker: WorldPlay) -> dict[str, int]:
     harness.evalai.edit(sent["deleted"], ignore_submission=True)
     worker.drive()
     sent["baseline"] = harness.submit(
-        "host", embeddings(5, noise=9.0), method_name="Baseline random embeddings"
+        "host", embeddings(5, noise=NOISES[-1]), method_name="Baseline random embeddings"
     )
     worker.drive()
     sent["trial"] = harness.submit("cohost", embeddings(6), method_name="a trial")
@@ -123,7 +123,7 @@ def tell(worker: WorldPlay) -> dict[str, int]:
         tx.request_publish()
     worker.drive()
     for phase in ("dev", "eval"):
-        sent[f"disqualified in {phase}"] = harness.submit("team 0", embeddings(2), phase=phase)
+        sent[f"disqualified in {phase}"] = harness.submit("team 0", embeddings(1), phase=phase)
     worker.drive()
     for name in ("large upload", "broken off"):
         sent[name] = upload_begun(worker, name)
@@ -333,17 +333,16 @@ def leak_the_next_beginning(patch: pytest.MonkeyPatch, world: World) -> None:
     patch.setattr("worker.answers.answers.unreleased", lambda *_, **__: frozenset())
 
 
-def two_teams(worker: WorldPlay) -> list[int]:
-    """Submit files of two teams at once, and return when the first team's were started."""
-    pks = [worker.harness.submit("A", embeddings(seed)) for seed in range(3)]
-    worker.harness.submit("B", embeddings(3))
+def two_files(worker: WorldPlay) -> list[int]:
+    """Submit two files of a team at once, and return when they were started."""
+    pks = [worker.harness.submit("A", embeddings(seed)) for seed in range(2)]
     worker.drive()
     return beginnings(worker, pks)
 
 
 def test_a_start_that_reveals_the_scoring_time_is_detected(tmp_path: Path, cells: dict[str, Path]) -> None:
     """A file that starts when the previous one is scored starts at other times in another world."""
-    _, _, (begun, elsewhere) = in_both(tmp_path, two_teams, leak=leak_the_next_beginning, cells=cells)
+    _, _, (begun, elsewhere) = in_both(tmp_path, two_files, leak=leak_the_next_beginning, cells=cells)
     assert begun != elsewhere
 
 

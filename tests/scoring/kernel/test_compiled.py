@@ -13,45 +13,56 @@ from pathlib import Path
 import pytest
 
 from scoring import jit
+from tests.waiting import LIMIT_S
 
 pytestmark = pytest.mark.processes
 
 SCRIPT = """
-import json
+import json, sys
 from scoring import jit, metrics
-ratio = jit.compiled(metrics.f1_from_counts)
-print(json.dumps({"directory": jit.DIRECTORY and str(jit.DIRECTORY), "f1": ratio(3, 1, 2)}))
+for _ in sys.stdin:
+    ratio = jit.compiled(metrics.f1_from_counts)
+    made = {"directory": jit.DIRECTORY and str(jit.DIRECTORY), "f1": ratio(3, 1, 2)}
+    print(json.dumps(made), flush=True)
 """
 
 
-def run(**environment: str) -> tuple[dict, str]:
-    """Compile one function in a fresh process; return where it is kept and what it gives, and what was logged."""
+def process(**environment: str) -> subprocess.Popen[str]:
+    """Start a process that for each line compiles one function, or loads it, and says where it is kept and what it gives."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if name not in ("NUMBA_CACHE_DIR", "CACHE_DIRECTORY", "STATE_DIRECTORY", "XDG_CACHE_HOME", "HOME")
     }
-    answer = subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
         env={**kept, **environment},
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=True,
     )
-    return json.loads(answer.stdout), answer.stderr
+
+
+def run(**environment: str) -> dict:
+    """Compile the function in a fresh process; return where it is kept and what it gives."""
+    with process(**environment) as started:
+        printed, _ = started.communicate("once\n", timeout=LIMIT_S)
+    assert started.returncode == 0
+    return json.loads(printed)
 
 
 def test_it_compiles_without_a_writable_folder(tmp_path: Path) -> None:
     """If every candidate is a file, code is compiled for this process only."""
     blocker = tmp_path / "blocker"
     blocker.touch()
-    made, _ = run(HOME=str(blocker), XDG_CACHE_HOME=str(blocker))
+    made = run(HOME=str(blocker), XDG_CACHE_HOME=str(blocker))
     assert made == {"directory": None, "f1": 6 / 9}
 
 
 def test_the_service_managers_directory_is_used_and_private(tmp_path: Path) -> None:
     """Under systemd the cache is in CacheDirectory, readable only for its owner."""
-    made, _ = run(CACHE_DIRECTORY=str(tmp_path), HOME="/nonexistent")
+    made = run(CACHE_DIRECTORY=str(tmp_path), HOME="/nonexistent")
     directory = Path(made["directory"])
     assert directory.is_relative_to(tmp_path)
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
@@ -63,23 +74,32 @@ def zeros_within(content: bytes) -> bytes:
     return content[: len(content) // 2] + bytes(64) + content[len(content) // 2 + 64 :]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [lambda _: b"", lambda content: bytes(len(content)), lambda content: content[:-10], zeros_within],
-    ids=["empty", "zeros", "cut off", "zeros within"],
-)
-def test_a_damaged_file_is_named_and_made_again_once(
-    tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda _: b"",
+    "zeros": lambda content: bytes(len(content)),
+    "cut off": lambda content: content[:-10],
+    "zeros within": zeros_within,
+}
+
+
+def test_a_damaged_file_is_named_and_made_again_once(tmp_path: Path) -> None:
     """A file of code that did not reach the disk whole is replaced; numba alone would fail on it, or run it."""
-    whole, told = run(NUMBA_CACHE_DIR=str(tmp_path))
-    assert told == ""
-    [path] = tmp_path.rglob("*.nbc")
-    path.write_bytes(damage(path.read_bytes()))
-    again, told = run(NUMBA_CACHE_DIR=str(tmp_path))
-    assert again == whole
-    assert told == f"The file {path} with compiled code is damaged, so its function is compiled again.\n"
-    assert run(NUMBA_CACHE_DIR=str(tmp_path)) == (whole, "")
+    with process(NUMBA_CACHE_DIR=str(tmp_path)) as started:
+        assert started.stdin is not None
+        assert started.stdout is not None
+
+        def printed() -> str:
+            print("once more", file=started.stdin, flush=True)
+            return started.stdout.readline()
+
+        whole = printed()
+        [path] = tmp_path.rglob("*.nbc")
+        warning = f"The file {path} with compiled code is damaged, so its function is compiled again.\n"
+        for name, damage in DAMAGES.items():
+            path.write_bytes(damage(path.read_bytes()))
+            assert printed() == warning, name
+            assert started.stdout.readline() == whole, name
+            assert printed() == whole, name
 
 
 def test_processes_that_compile_at_the_same_time_keep_the_code_of_both(tmp_path: Path) -> None:

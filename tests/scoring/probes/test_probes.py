@@ -155,25 +155,34 @@ def test_ridge_agrees_with_a_fit_per_fold_task_and_penalty(samples: int, dim: in
     tasks[0].rows[:, :constant] = 0.5
     tasks = [replace(data, rows=tasks[0].rows) for data in tasks]
     trained = make_probe("ridge", {"alphas": alphas}).train(*tasks, folds=4, details=True)
-    for data, folds in zip(tasks, trained, strict=True):
-        targets = data.columns if data.kind is TaskType.REGRESSION else 2.0 * data.columns - 1.0
-        for fold in folds:
-            rows, wanted = data.rows[fold.train].astype(np.float64), targets[fold.train]
-            best = min(alphas, key=lambda alpha: _criterion(rows, wanted, alpha))
+    for folds in zip(*trained, strict=True):  # one of each task, and all have the same training part
+        train = folds[0].train
+        rows = tasks[0].rows[train].astype(np.float64)
+        hats = {alpha: _hat_matrix(rows, alpha) for alpha in alphas}
+        for data, fold in zip(tasks, folds, strict=True):
+            np.testing.assert_array_equal(fold.train, train)
+            targets = data.columns if data.kind is TaskType.REGRESSION else 2.0 * data.columns - 1.0
+            criteria = {alpha: _criterion(hat, targets[train]) for alpha, hat in hats.items()}
+            best = min(alphas, key=criteria.__getitem__)
             assert fold.score == fold.history[alphas.index(best)]
-            model = Ridge(alpha=best).fit(rows, wanted)
-            for part, predictions in ((fold.test, fold.predictions), (fold.train, fold.train_predictions)):
+            model = Ridge(alpha=best).fit(rows, targets[train])
+            for part, predictions in ((fold.test, fold.predictions), (train, fold.train_predictions)):
                 plain = model.predict(data.rows[part].astype(np.float64)).reshape(predictions.shape)
                 if data.kind is not TaskType.REGRESSION:
                     plain += np.sign(plain)
                 np.testing.assert_allclose(predictions, plain, atol=1e-9)
 
 
-def _criterion(rows: np.ndarray, targets: np.ndarray, alpha: float) -> float:
-    """Compute the criterion of generalized cross-validation from the hat matrix."""
-    centered, count = rows - rows.mean(axis=0), len(rows)
+def _hat_matrix(rows: np.ndarray, alpha: float) -> np.ndarray:
+    """Return what turns targets into their fitted values."""
+    centered = rows - rows.mean(axis=0)
     gram = centered.T @ centered + alpha * np.eye(rows.shape[1])
-    hat = centered @ np.linalg.solve(gram, centered.T) + 1 / count
+    return centered @ np.linalg.solve(gram, centered.T) + 1 / len(rows)
+
+
+def _criterion(hat: np.ndarray, targets: np.ndarray) -> float:
+    """Compute the criterion of generalized cross-validation from the hat matrix."""
+    count = len(hat)
     return float(count * np.sum((targets - hat @ targets) ** 2) / (count - np.trace(hat)) ** 2)
 
 

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from leaderboard import Board, PhaseSite, Site, Terms
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import render
+from scoring.documents import canonical
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.tables import read_submission
 from tests.acceptance.fair_challenge import PHASES, Fair, revealed, with_reveal
@@ -33,7 +35,7 @@ from worker.fairness import commitments, events, receipts
 from worker.fairness.decisions import public_decisions
 from worker.fairness.documents import FORMAT
 from worker.fairness.manifests import Manifest
-from worker.fairness.replay import ChallengeReplay
+from worker.fairness.replay import ChallengeReplay, PhaseReplay
 from worker.verify.public import PublicRepository, opened
 
 BEGUN = datetime.fromisoformat("2023-09-15T12:00:00+00:00")
@@ -68,12 +70,18 @@ class Told:
     @property
     def commitment(self) -> str:
         """Its commitment in the log."""
-        return events.commitment_of(self.fields, bytes.fromhex(self.nonce))
+        return _committed(canonical(self.fields), self.nonce)
 
     def opening(self) -> dict[str, Any]:
         """Return its opening in the reveal."""
         opened_ = events.opened if self.whole else events.opened_in_part
         return opened_(self.fields, bytes.fromhex(self.nonce))
+
+
+@cache
+def _committed(fields: bytes, nonce: str) -> str:
+    """Commit to an event, which most lies leave as it is."""
+    return events.commitment_of(json.loads(fields), bytes.fromhex(nonce))
 
 
 @dataclass
@@ -174,9 +182,7 @@ class Story:
             if until is not None and made_at > until:
                 break
             listed = placed.get(number, [])
-            filling = [
-                receipts.filler(filler_key(number), n) for n in range(receipts.SMALLEST_BATCH - len(listed))
-            ]
+            filling = _fillers(number)[: max(0, receipts.SMALLEST_BATCH - len(listed))]
             body = self.on_lines(
                 {
                     "format": FORMAT,
@@ -208,7 +214,10 @@ class Story:
 
     def boards(self, phase: str, until: datetime | None = None) -> list[Board]:
         """Make the boards of a phase as the worker does: at every event, until the phase is closed."""
-        replay, history = self.replay(until)[phase], list[Board]()
+        return self._boards(self.replay(until)[phase], until)
+
+    def _boards(self, replay: PhaseReplay, until: datetime | None) -> list[Board]:
+        history = list[Board]()
         moments = sorted({event.at for event in self.events if until is None or event.at <= until})
         for moment in moments:
             decided = replay.decisions.at(moment)
@@ -221,13 +230,6 @@ class Story:
             following = boards.next_board(snapshot, history[-1:], at=moment)
             history += [] if following is None else [following]
         return self.on_boards(history)
-
-    def rules(self, phase: str, until: datetime | None = None) -> tuple[Any, datetime | None]:
-        """Return the rules of a phase as its board uses them, and the time at which the phase was closed."""
-        replay = self.replay(until)[phase]
-        snapshot = replay.snapshot(replay.end)
-        assert snapshot is not None
-        return snapshot.rules, replay.closed_at
 
     def publish(self, until: datetime | None = None) -> PublicRepository:
         """Return everything that is public at a moment; by default at the end, with the reveals."""
@@ -245,15 +247,16 @@ class Story:
         replay = self.replay(until)
         begun = [name for name in PHASES if replay[name].decisions.events]
         for name in begun:
-            (rules, closed), history = self.rules(name, until), self.boards(name, until)
+            snapshot, history = replay[name].snapshot(replay[name].end), self._boards(replay[name], until)
+            assert snapshot is not None
             decisions, only_if_shown = public_decisions(replay[name])
             sites.append(
                 PhaseSite(
                     codename=name,
-                    rules=rules,
+                    rules=snapshot.rules,  # as its board uses them
                     history=tuple(history),
                     revealed=name in shown,
-                    closed_at=self.closed_told or closed,
+                    closed_at=self.closed_told or replay[name].closed_at,
                     methods=replay[name].methods,
                     terms=Terms(embedding_dim=entries[-1]["phases"][name]["embedding_dim"]),
                     decisions=decisions,
@@ -318,6 +321,12 @@ def _readable_fields(event: Told) -> dict[str, Any]:
 def filler_key(number: int) -> bytes:
     """Return the key of a line's fillers."""
     return hashlib.sha256(f"line {number}".encode()).digest()
+
+
+@cache
+def _fillers(number: int) -> tuple[str, ...]:
+    """Return the filler entries of a line without events."""
+    return tuple(receipts.filler(filler_key(number), place) for place in range(receipts.SMALLEST_BATCH))
 
 
 def honest(fair: Fair) -> Story:
@@ -431,13 +440,15 @@ class Git:
         """Return a file's content."""
         return (self.folder / path).read_bytes()
 
-    def write(self, content: bytes) -> str:
-        """Write a commit object of any form, make it the newest commit, and return its hash."""
-        place = self.folder.parent / "commit"
-        place.write_bytes(content)
-        name = self.git("hash-object", "-t", "commit", "-w", "--literally", str(place))
-        self.git("update-ref", "HEAD", name)
-        return name
+    def write(self, *contents: bytes) -> list[str]:
+        """Write commit objects of any form, make the last one the newest commit, and return their hashes."""
+        places = [self.folder.parent / f"commit {number}" for number in range(len(contents))]
+        for place, content in zip(places, contents, strict=True):
+            place.write_bytes(content)
+        options = ("-t", "commit", "-w", "--literally")
+        names = self.git("hash-object", *options, *map(str, places)).split()
+        self.git("update-ref", "HEAD", names[-1])
+        return names
 
     def blob(self, commit: str, path: str) -> bytes | None:
         """Return a file's content in a commit; None if it is not there."""

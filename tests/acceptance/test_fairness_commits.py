@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.acceptance.liar import Git
 from tests.acceptance.test_fairness_vandals import MALLORY
 from worker.challenge.signing import Signer
 from worker.verify import Status, older_verdicts
-from worker.verify.public import opened
+from worker.verify.public import PublicRepository, opened
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
 
@@ -62,12 +63,14 @@ def commits_of(clone: Git) -> list[Commit]:
 
 def write(clone: Git, commits: Sequence[Commit]) -> None:
     """Write commits one after the other, of which the last one is then the newest."""
-    before = None
+    contents, names = list[bytes](), list[str]()
     for commit in commits:
-        content = commit.content(before)
+        content = commit.content(names[-1] if names else None)
         if commit.key is not None:
             content = with_signature(content, commit.key.sign_commit(content))
-        before = clone.write(content)
+        contents.append(content)
+        names.append(hashlib.sha1(b"commit %d\0%b" % (len(content), content)).hexdigest())
+    assert clone.write(*contents) == names
 
 
 def dated(commit: Commit, days: int) -> Commit:
@@ -112,6 +115,20 @@ def clone(ended: Fair, tmp_path: Path) -> Git:
     return Git(tmp_path / "clone", ended.signer, clone_of=ended.board)
 
 
+@pytest.fixture(scope="module")
+def commits(ended: Fair, tmp_path_factory: pytest.TempPathFactory) -> list[Commit]:
+    """The commits of the challenge at its end."""
+    folder = tmp_path_factory.mktemp("commits") / "clone"
+    return commits_of(Git(folder, ended.signer, clone_of=ended.board))
+
+
+@pytest.fixture(scope="module")
+def older(ended: Fair) -> Iterator[PublicRepository]:
+    """An older clone of the challenge, opened."""
+    with opened(str(ended.board)) as repository:
+        yield repository
+
+
 def places(commits: Sequence[Commit]) -> list[int]:
     """Return where commits are changed: the first, the last but one, and the last."""
     return [0, len(commits) - 2, len(commits) - 1]
@@ -127,9 +144,10 @@ def checked_without_key(name: str, names: Sequence[str], place: int) -> str | No
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_without_the_key_only_commits_that_are_unchanged_count(clone: Git, name: str) -> None:
+def test_without_the_key_only_commits_that_are_unchanged_count(
+    clone: Git, commits: list[Commit], name: str
+) -> None:
     """The newest one that can still be reached is checked, and what was changed is never contradicted."""
-    commits = commits_of(clone)
     for place in places(commits):
         unsigned = [
             replace(commit, key=None) if commit.key is clone.signer else commit
@@ -146,14 +164,13 @@ def test_without_the_key_only_commits_that_are_unchanged_count(clone: Git, name:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_with_the_key_an_older_clone_shows_that_commits_are_others(
-    clone: Git, ended: Fair, name: str
+    clone: Git, commits: list[Commit], older: PublicRepository, name: str
 ) -> None:
     """What the files say is what counts; commits may be written again, and their dates are the organizers' words."""
-    commits = commits_of(clone)
     for place in places(commits):
         last = place == len(commits) - 1
         write(clone, CHANGES[name](commits, place))
-        with clone.checked() as repository, opened(str(ended.board)) as older:
+        with clone.checked() as repository:
             withdraws = name == "moved" and place == len(commits) - 2
             assert lies(repository) == ({"history"} if withdraws else set()), place
             told = {
@@ -170,9 +187,11 @@ def test_with_the_key_an_older_clone_shows_that_commits_are_others(
             assert told == (set() if still_there else {Status.CONTRADICTED if withdraws else lacking}), place
 
 
-def test_the_longer_of_two_states_is_the_newest_whatever_their_dates(clone: Git) -> None:
+def test_the_longer_of_two_states_is_the_newest_whatever_their_dates(
+    clone: Git, commits: list[Commit]
+) -> None:
     """Somebody merges a commit that a forced push had removed; a clock that was set back before decides nothing."""
-    *before, last = commits_of(clone)
+    *before, last = commits
     write(clone, [*before, dated(last, -365)])
     longer = clone.git("rev-parse", "HEAD")
     write(clone, [*before[:-1], dated(before[-1], 365), replace(last, key=None, merges=longer)])

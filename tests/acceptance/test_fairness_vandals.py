@@ -87,7 +87,7 @@ def merge_a_branch(clone: Git) -> None:
 def commit_oddities(clone: Git) -> None:
     """Commit without an author or a date, then a path that is no text, and add a branch called HEAD."""
     tree, parent = clone.git("rev-parse", "HEAD^{tree}", "HEAD").split()
-    name = clone.write(f"tree {tree}\nparent {parent}\n\nlater\n".encode())
+    [name] = clone.write(f"tree {tree}\nparent {parent}\n\nlater\n".encode())
     folder = Path(os.fsdecode(os.fsencode(clone.folder) + b"/reveal/\xff"))
     folder.mkdir()
     (folder / "reveal.json").write_bytes(b"{}")

@@ -56,14 +56,14 @@ HARMLESS: dict[str, str] = {
 
 
 def _said(repository: PublicRepository) -> set[tuple[str, str | None, str]] | None:
-    """Return everything that is said, without the numbers of events and lines; None as soon as anything is contradicted."""
-    said = set()
-    for verdict in verdicts(repository):
-        if verdict.status is Status.CONTRADICTED:
-            return None
-        sentence = re.sub(r"\ball \d+ \w+|\d+ events?", "", verdict.sentence)
-        said.add((verdict.check, verdict.phase, sentence))
-    return said
+    """Return everything that is said, without the numbers of events and lines; None if anything is contradicted."""
+    said = list(verdicts(repository))
+    if any(verdict.status is Status.CONTRADICTED for verdict in said):
+        return None
+    return {
+        (verdict.check, verdict.phase, re.sub(r"\ball \d+ \w+|\d+ events?", "", verdict.sentence))
+        for verdict in said
+    }
 
 
 def _changed(happened: Story) -> Iterator[tuple[str, PublicRepository]]:

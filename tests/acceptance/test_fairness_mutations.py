@@ -34,7 +34,7 @@ from worker.challenge.signing import Signer
 from worker.fairness import commitments, events, receipts
 from worker.fairness.documents import digest
 from worker.fairness.manifests import commitment_of
-from worker.verify import Status, Verdict, make_report, receipt_verdicts, verdicts
+from worker.verify import Status, make_report, receipt_verdicts, verdicts
 from worker.verify.commits import HISTORY, is_own
 from worker.verify.public import PublicRepository, read_folder
 from worker.verify.recompute import published_verdicts
@@ -179,38 +179,25 @@ def changed_documents(public: PublicRepository, signer: Signer) -> Iterator[Muta
         yield where, with_file(public, FILES, json.dumps(listed).encode())
 
 
-def without_recomputing(public: PublicRepository) -> Iterator[Verdict]:
-    """Yield all verdicts on a repository, except those that train a probe again."""
-    yield from verdicts(public)
-    yield from published_verdicts(public, recompute=False)
-
-
-def contradictions(public: PublicRepository) -> set[str]:
-    """Return the checks that contradict a repository, with their phases."""
-    return {
-        named(verdict) for verdict in without_recomputing(public) if verdict.status is Status.CONTRADICTED
-    }
-
-
-def is_contradicted(public: PublicRepository) -> bool:
-    """Return whether anything contradicts a repository; what comes after the first contradiction is not computed."""
-    return any(verdict.status is Status.CONTRADICTED for verdict in without_recomputing(public))
-
-
-def sentences_about(public: PublicRepository) -> set[tuple[str, str]]:
-    """Return everything that is said about a repository."""
-    return {(verdict.check, verdict.sentence) for verdict in without_recomputing(public)}
+def contradictions(public: PublicRepository) -> tuple[set[str], set[tuple[str, str]]]:
+    """Return the checks that contradict a repository, with their phases, and everything that is said about it."""
+    all_verdicts = [*verdicts(public), *published_verdicts(public, recompute=False)]
+    return (
+        {named(verdict) for verdict in all_verdicts if verdict.status is Status.CONTRADICTED},
+        {(verdict.check, verdict.sentence) for verdict in all_verdicts},
+    )
 
 
 def test_every_field_matters(ended: Fair) -> None:
     """A change that the organizers sign again is contradicted; the report discloses a few decisions; what is listed is harmless."""
     public = read_folder(ended.public)
-    honest = sentences_about(public)
+    _, honest = contradictions(public)
     silent, disclosed = [], []
     for change in (changed_events, changed_commitments, changed_documents):
         for where, mutant in change(public, ended.signer):
-            if not is_contradicted(mutant):
-                (silent if sentences_about(mutant) <= honest else disclosed).append(where)
+            wrong, sentences = contradictions(mutant)
+            if not wrong:
+                (silent if sentences <= honest else disclosed).append(where)
     for places, patterns in ((silent, HARMLESS), (disclosed, DISCLOSED)):
         assert [
             place for place in places if not any(re.fullmatch(pattern, place) for pattern in patterns)
@@ -240,13 +227,13 @@ def test_every_file_matters(moments: list[Fair], moment: int) -> None:
                 + (b"1" if content[place : place + 1] == b"0" else b"0")
                 + content[place + 1 :]
             )
-            assert is_contradicted(with_file(public, path, other)), (path, place)
+            assert contradictions(with_file(public, path, other))[0], (path, place)
         if path == FILES:  # see HARMLESS
             continue
-        assert is_contradicted(with_file(public, path, content.rstrip().rpartition(b"\n")[0])), path
+        assert contradictions(with_file(public, path, content.rstrip().rpartition(b"\n")[0]))[0], path
         if path.startswith("ids/") or path in MISSED:
             continue
-        assert is_contradicted(with_file(public, path, None)), path
+        assert contradictions(with_file(public, path, None))[0], path
 
 
 def test_an_entry_that_nobody_opens_matters(fair: Fair) -> None:
@@ -260,7 +247,7 @@ def test_an_entry_that_nobody_opens_matters(fair: Fair) -> None:
         entries[place] = entries[place][:-1] + ("1" if entries[place][-1] == "0" else "0")
         return lines
 
-    assert contradictions(changed(public, receipts.PATH, spoil)) == {"receipts"}
+    assert contradictions(changed(public, receipts.PATH, spoil))[0] == {"receipts"}
 
 
 ANYTHING = st.recursive(
@@ -367,7 +354,7 @@ def test_an_earlier_version_of_a_file_and_one_of_another_phase_are_found(ended: 
     versions += [(path, public.files.get(path.replace("dev", "eval", 1))) for path in public.files]
     for path, content in versions:
         if content not in (None, public.files[path]) and path != FILES:
-            assert is_contradicted(with_file(public, path, content)), path
+            assert contradictions(with_file(public, path, content))[0], path
 
 
 def a_link(clone: Git, path: str) -> None:

@@ -139,12 +139,14 @@ class Theatre:
         """Drive until the queue is empty, and everything is answered, published and pushed."""
 
         def finished() -> bool:
-            listed, states = self.evalai.submissions(), self.harness.states()
+            listed = self.evalai.submissions()
+            if any(row["status"] in ("submitted", "running", "resuming") for row in listed):
+                return False
+            states = self.harness.states()
             return (
                 self.evalai.queue_length() == 0
                 and {row["id"] for row in listed if row["status"] != "cancelled"} <= set(states)
                 and set(states.values()) <= ENDED
-                and not any(row["status"] in ("submitted", "running", "resuming") for row in listed)
                 and self.harness.commits() > 0
             )
 

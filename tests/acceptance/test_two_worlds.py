@@ -122,8 +122,8 @@ def tell(worker: WorldPlay) -> dict[str, int]:
         register_team(tx, number, disqualified=True, reason="a test", now=worker.clock.now())
         tx.request_publish()
     worker.drive()
-    for phase in ("dev", "eval"):
-        sent[f"disqualified in {phase}"] = harness.submit("team 0", embeddings(1), phase=phase)
+    for phase, seed in (("dev", 1), ("eval", 0)):
+        sent[f"disqualified in {phase}"] = harness.submit("team 0", embeddings(seed), phase=phase)
     worker.drive()
     for name in ("large upload", "broken off"):
         sent[name] = upload_begun(worker, name)

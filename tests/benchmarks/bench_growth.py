@@ -241,9 +241,9 @@ def idle(worker: StepWorker) -> Iterator[float]:
     """Yield the seconds of steps that find nothing."""
     for _ in range(IDLE_STEPS):
         worker.clock.advance(0.001)
-        begun = time.thread_time()
+        begun, busy = time.thread_time(), worker.busy
         moved = worker.daemon.step(worker.clock.now())
-        if not moved and not worker.busy:
+        if not (moved or busy or worker.busy):
             yield time.thread_time() - begun
 
 

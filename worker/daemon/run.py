@@ -78,7 +78,7 @@ def repeat(
     *,
     schedule: Schedule,
 ) -> None:
-    """Step repeatedly; when nothing moved, wait until something is due, an event wakes the loop, or the process is stopped.
+    """Step repeatedly; unless a step should follow at once, wait until something is due, or an event wakes the loop.
 
     Raises:
         Deposed: If the lead is lost.
@@ -90,15 +90,15 @@ def repeat(
         lock.check()
         if schedule.keep(intervals(worker.context.configuration), utc_now(), time.monotonic()):
             worker.intake.calls.clock_agrees = None
-        moved, completed = step(worker, utc_now())
+        at_once, completed = step(worker, utc_now())
         if completed:
             watchdog.feed(utc_now())
-        if not moved:
+        if not at_once and worker.intake.calls.fatal is None:
             signals.wake.wait(timeout=BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S)
 
 
 def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
-    """Do one step; return whether anything moved, and whether the step was completed.
+    """Do one step; return whether the next one should follow at once, and whether this one was completed.
 
     Errors are logged, and the next step tries again. A step that finds the database locked or full counts as completed. After an unexpected
     error it does not, and if such errors go on, systemd restarts the worker.

@@ -206,7 +206,7 @@ class Runner(Generic[Resource]):
     Args:
         name: Name for the thread and the log.
         store: Where the main loop records intents and outcomes.
-        wake: Called from the thread when an act has ended.
+        wake: Called when an act has ended, usually from its thread.
         checkpoint: Called before and after every act; tests kill the process there.
     """
 

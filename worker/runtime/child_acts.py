@@ -145,7 +145,7 @@ class ChildRunner:
 
     Args:
         store: Where intents and outcomes are recorded.
-        wake: Called from a thread when a child has sent a message or ended.
+        wake: Called when a child has sent a message or ended, usually from a thread.
         checkpoint: Called at the points at which tests kill the process.
     """
 

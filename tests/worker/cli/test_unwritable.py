@@ -60,10 +60,11 @@ def words(command: str, place: Path, challenge: Path) -> list[str]:
 
 @pytest.fixture
 def limited(challenge: Path, monkeypatch: pytest.MonkeyPatch) -> Limited:
-    """Runs a command while no file can become larger than `room` bytes; its output goes through pipes, which have no limit."""
+    """Runs a command while no file can become larger than `room` bytes; its output goes through pipes, which hold it."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python would keep half of a module's bytecode
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setattr(tempfile, "tempdir", None)  # as in a new process
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
 
     def run(command: str, place: Path, room: int) -> Ended:
         arguments = words(command, place, challenge)

@@ -33,6 +33,13 @@ def until_scored(worker: StepWorker, pk: int) -> None:
     worker.drive(lambda: pk in worker.states() and worker.state(pk) in (State.SCORED, State.REJECTED))
 
 
+def until_read_again(worker: StepWorker, pk: int) -> None:
+    """Drive until a submission was read shortly before its answer leaves on the grid."""
+    until_scored(worker, pk)
+    worker.clock.advance(27)
+    worker.drive(lambda: not worker.step() and not worker.busy and worker.row(pk).read_at is not None)
+
+
 @pytest.fixture
 def waiting(harness: Harness) -> Harness:
     """A challenge whose answers wait for a grid, so that a test can make the call that posts one fail."""
@@ -45,9 +52,7 @@ def test_a_post_that_may_have_arrived_is_read_again_and_repeated(waiting: Harnes
     """After a failed call the submission is read, then the same PUT is sent: one distinct result."""
     with waiting.worker() as worker:
         pk = waiting.submit("A", embeddings(1))
-        until_scored(worker, pk)
-        worker.clock.advance(27)  # read again shortly before the answer leaves
-        worker.drive(lambda: not worker.step() and not worker.busy and worker.row(pk).read_at is not None)
+        until_read_again(worker, pk)
         since = len(waiting.evalai.journal)
         waiting.evalai.set_faults(FaultPlan(probability=1.0, kinds=(fault,)))
         worker.drive(lambda: bool(waiting.posts(pk)))
@@ -69,9 +74,7 @@ def test_an_answer_that_a_command_has_just_changed_is_not_sent(waiting: Harness,
     """Between the reading in which it is due and the call, a command may give the submission another one."""
     with waiting.worker() as worker:
         pk = waiting.submit("A", embeddings(1))
-        until_scored(worker, pk)
-        worker.clock.advance(27)  # read again shortly before the answer leaves
-        worker.drive(lambda: not worker.step() and not worker.busy and worker.row(pk).read_at is not None)
+        until_read_again(worker, pk)
         with worker.store.read() as tx:
             (pending,) = tx.pending(OutboxKind.POST)
             (start,) = worker.daemon.intake.starts(tx, pending.not_before)

@@ -318,10 +318,13 @@ def _administer(organizer: Organizer, answered: dict[tuple[str, str], int]) -> N
     pk = str(answered["Bo", "dev"])
     assert pk in organizer.type("submissions")
     organizer.type("board publish --preview page")
-    for line in (f"challenge disqualify {pk}", f"challenge disqualify {pk} --undo"):
-        organizer.type(line, "--yes", "--reason", "asked")
+    listed = json.loads(organizer.type("submissions --json"))["submissions"]
+    number = next(row["team_number"] for row in listed if str(row["number"]) == pk)
+    for what in (pk, f"--team {number}"):
+        for line in (f"challenge disqualify {what}", f"challenge disqualify {what} --undo"):
+            organizer.type(line, "--yes", "--reason", "asked")
     assert "nothing was done" in organizer.type(f"challenge follow {pk}")
-    for line in ("challenge pause", "challenge pause --undo"):
+    for line in ("challenge pause", "challenge pause --finish", "challenge pause --undo"):
         organizer.type(line)
     organizer.type("challenge backup saved.zip")
 

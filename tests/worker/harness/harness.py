@@ -438,6 +438,7 @@ class StepWorker:
         self.wake = threading.Event()
         self._checkpoint = checkpoint
         self._seed = seed
+        self.tick_s = 2.0
         self.start()
 
     def start(self) -> None:
@@ -533,7 +534,7 @@ class StepWorker:
 
     def idle_s(self) -> float:
         """Return the seconds by which the clock moves when nothing is left to do for now."""
-        return 2.0
+        return self.tick_s
 
     def finish(self, *pks: int) -> None:
         """Step until nothing is left, and check that submissions are answered with a result."""

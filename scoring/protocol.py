@@ -96,4 +96,4 @@ def row_set_hash(ids: tuple[str, ...], groups: tuple[str, ...] = ()) -> str:
 
 def framed(parts: Iterable[bytes]) -> bytes:
     """Join parts, each after its length, so that no two sequences of parts give the same bytes."""
-    return b"".join([len(part).to_bytes(8, "big") + part for part in parts])
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -37,7 +35,7 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
 
 T = TypeVar("T")
-_reader: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)  # a log has thousands of lines of one form
+
 
 NONCE_BYTES = 32
 
@@ -64,8 +62,7 @@ def read(form: type[T], content: bytes | str, where: str) -> T:
     """
     parsed(content, where)
     try:
-        document: T = _reader(form).validate_json(content)
-        return document
+        return TypeAdapter(form).validate_json(content)
     except ValidationError as error:
         raise Malformed(_message(error, where)) from None
 

@@ -218,7 +218,7 @@ def recover(tx: Transaction, files: FileStore, now: datetime) -> None:
     for row in tx.submissions([State.SCORING]):
         tx.move(row.pk, State.SCORING, State.FETCHED)
     for row in tx.submissions([State.FETCHED]):
-        if row.file_hash is None or files.find(row.file_hash) is None:
+        if files.find(row.file_hash) is None:
             tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
     for pending in tx.pending(OutboxKind.POST):
         if pending.sent_at is not None:  # EvalAI may have the answer

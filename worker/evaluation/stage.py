@@ -57,8 +57,6 @@ class Evaluation:
         setup = self._on_record(row, now)
         if setup is None:
             return True
-        if row.file_hash is None:
-            return False
         file = self._files.find(row.file_hash)
         if file is None:
             with self._context.store.write() as tx:

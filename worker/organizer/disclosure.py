@@ -88,7 +88,7 @@ def _prepare(session: OrganizerSession, setup: PhaseSetup, row: SubmissionRow) -
     size = canonical_bytes(setup.record.ids, setup.record.protocol.embedding_dim)
     if files_branch.prepared_bytes(configuration) + size > disclosure.LIMIT_BYTES:
         return "with it, the published files would take more than 1 GB"
-    stored = session.files.find(row.file_hash or "")
+    stored = session.files.find(row.file_hash)
     if stored is None:
         return "its stored file is not on this machine"
     act = _kept(session, setup, stored, content, place)
@@ -123,7 +123,7 @@ def similarities(
         sent = [tx.known(row.entry.submission) for row in rows]
     alike: dict[int, NDArray[np.float32]] = {}
     for row in sent:
-        stored = session.files.find(row.file_hash or "")
+        stored = session.files.find(row.file_hash)
         embeddings = None if stored is None else _embeddings(session, setup, stored, str(row.content_hash))
         if embeddings is not None:
             alike[row.pk] = similarities_of_rows(embeddings.matrix)

@@ -126,8 +126,10 @@ class FileStore:
         finally:
             os.close(folder)
 
-    def find(self, file_hash: str) -> Path | None:
-        """Return the path of a stored file, None if it is gone."""
+    def find(self, file_hash: str | None) -> Path | None:
+        """Return the path of a stored file; None if it is gone, or none was fetched."""
+        if file_hash is None:
+            return None
         place = self._place(file_hash)
         return place if place.is_file() else None
 

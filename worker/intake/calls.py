@@ -154,6 +154,8 @@ class CallRunner:
         if ended.given_up:  # its thread may still use the old client, which sends nothing more
             self._client.close()
             self._client = self._client.again()
+        if not isinstance(ended.error, InfrastructureError):  # a refusal is an answer
+            self._session.call_began_at, self._session.call_ended_at = call.began_at, now
         if ended.error is None:
             self._succeeded(call, now)
         else:
@@ -164,7 +166,6 @@ class CallRunner:
     def _succeeded(self, call: Call[Result], now: datetime) -> None:
         for name in (call.name, ALL):
             self._retries.pop(name, None)
-        self._session.call_began_at, self._session.call_ended_at = call.began_at, now
         self.last_error = self.refused = None
         self._context.clear_alerts(f"evalai.{call.name}", "evalai.unreachable", "evalai.token")
 

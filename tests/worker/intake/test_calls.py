@@ -321,8 +321,14 @@ def test_disabled_logs_are_not_sent(tmp_path: Path, cells: Path) -> None:
         assert harness.stderr(bad) == ""
 
 
-def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(harness: Harness) -> None:
-    """If calls take longer than facts stay valid, a fresh reading is used once; the row has the time at which it was requested."""
+@pytest.mark.parametrize("moved", [False, True])
+def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(
+    harness: Harness, moved: bool
+) -> None:
+    """If calls take longer than facts stay valid, a fresh reading is used once; the row has the time at which it was requested.
+
+    So is a refusal: it means that somebody has moved the submission to another challenge.
+    """
     clock = harness.clock
     assert clock is not None
     asked_at: list[datetime] = []
@@ -344,6 +350,8 @@ def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(harness:
         read_at = worker.row(pk).read_at
         assert read_at is not None
         assert min(abs((read_at - moment).total_seconds()) for moment in asked_at) < 1
+        if moved:
+            harness.evalai.edit(pk, phase="elsewhere")
         worker.drive(lambda: harness.status(pk) == "finished")
         # Neither the start of the scoring nor the answer needs more than one; a listing in between is one as well.
         to_answer = list(takewhile(lambda call: call.method != "PUT", calls(harness, since)))

@@ -49,7 +49,7 @@ def news(
         if row is None or not facts.is_unchanged(row, read, challenge=challenge, phases=phases):
             changed.append(read)
         elif row.state in ACTIVE:
-            unchanged[read.pk] = str(read.input_file)
+            unchanged[read.pk] = read.input_file
     tx.seen(unchanged, asked_at=asked_at)
     return changed
 

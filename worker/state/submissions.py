@@ -182,7 +182,7 @@ class Submissions(Tables):
         renamed = sa.and_(submissions.c.team_key == team_key, submissions.c.team.is_distinct_from(name))
         return self._connection.execute(submissions.update().where(renamed).values(team=name)).rowcount > 0
 
-    def seen(self, addresses: Mapping[int, str], *, asked_at: datetime) -> None:
+    def seen(self, addresses: Mapping[int, str | None], *, asked_at: datetime) -> None:
         """Record that submissions were unchanged: when EvalAI was asked, and the current addresses of their files."""
         if not addresses:
             return

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from worker.evalai import Submission
-from worker.intake import facts
+from worker.intake import facts, reading
 from worker.state import State, Store, SubmissionRow
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -101,6 +101,18 @@ def test_every_change_is_processed(store: Store, change: dict[str, Any]) -> None
     """No difference that decides something, or that is shown, is skipped."""
     assert facts.is_unchanged(row(store), FACTS, challenge=3, phases=PHASES)
     assert not facts.is_unchanged(row(store), replace(FACTS, **change), challenge=3, phases=PHASES)
+
+
+def test_an_address_that_comes_later_is_recorded(store: Store) -> None:
+    """Until then, unchanged listings record that there is none."""
+    without = replace(FACTS, pk=12, input_file=None)
+    address = ADDRESS.replace("submission_11", "submission_12")
+    with store.write() as tx:
+        facts.take_facts(tx, without, challenge=3, phases=PHASES, asked_at=NOW, now=NOW)
+        assert reading.news(tx, [without], challenge=3, phases=PHASES, asked_at=NOW) == []
+        listed = replace(without, input_file=address)
+        facts.take_facts(tx, listed, challenge=3, phases=PHASES, asked_at=NOW, now=NOW)
+        assert tx.known(12).input_file == address
 
 
 def test_held_and_unread_submissions_are_processed(store: Store) -> None:

@@ -28,7 +28,7 @@ from worker.state import ALERT_AFTER_TRIES, COUNTED, UNSCORED, State, Submission
 
 HOSTS = Job("hosts", lambda _: 6 * 3600)  # reads the members if there is no new author
 KNOWN_HOSTS = "hosts"  # the fact with their names, and when these were read
-AUTHORS = "authors"  # the fact with the names of all authors by number
+AUTHORS = "authors"  # the fact with the names of all authors, see `_author`
 PAGES = "author_pages"  # the fact with the next page of each phase's listing that is being read
 CHANGED = "evalai.hosts_changed"
 UNLISTED_FOR = timedelta(minutes=10)  # until a submission that no page showed is looked up again
@@ -80,7 +80,7 @@ def next_lookup(
         team = session.remote.host_team_pk
         read = ReadHosts(context=context, session=session, runner=runner, team_pk=team)
         return read if runner.due(ReadHosts.name, now) else None
-    unnamed = [row for row in unknown if row.by_member is None or str(row.created_by) not in names]
+    unnamed = [row for row in unknown if row.by_member is None or _author(row) not in names]
     if not unnamed or not runner.due(FindAuthors.name, now):
         return None
     phase_pk = unnamed[0].phase_pk or 0
@@ -124,6 +124,11 @@ def _place(tx: Transaction, phase_pk: int) -> tuple[int, int]:
     """Return which page of a phase's listing is read next, and the newest submission that was looked for on the pages before."""
     page, newest = tx.document(PAGES).get(str(phase_pk), (1, 0))
     return page, newest
+
+
+def _author(row: SubmissionRow) -> str:
+    """Return team and number of an author: anybody may write another number there for a moment, so only a name among the team's counts."""
+    return f"{row.team_key}:{row.created_by}"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -179,11 +184,10 @@ class ReadHosts(HostsCall[frozenset[str]]):
 
 
 def _tell_of_change(tx: Transaction, *, joined: frozenset[str], left: frozenset[str], now: datetime) -> None:
-    names = {name: number for number, name in tx.document(AUTHORS).items()}
-    own = [row for row in tx.submissions() if row.own]
+    names, own = tx.document(AUTHORS), [row for row in tx.submissions() if row.own]
     sentences = []
     for name in sorted(left):
-        sent = [str(row.pk) for row in own if str(row.created_by) == names.get(name)]
+        sent = [str(row.pk) for row in own if names.get(_author(row)) == name]
         stay = (
             f"; what this account sent as a host stays the organizers' own: {name_some(sent, 20)}"
             if sent
@@ -206,7 +210,7 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
     Attributes:
         phase_pk: The phase.
         wanted: Submissions of the authors, all to this phase, by pk.
-        names: The names of authors that are known, by number.
+        names: The names of authors that are known.
         page: The page.
     """
 
@@ -222,7 +226,7 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
         A name that is new for a number counts only if EvalAI still shows the same number after the page was read.
         """
         listed = resource.authors(self.phase_pk, page=self.page)
-        names = {pk: self.names.get(str(row.created_by)) for pk, row in self.wanted.items() if pk in listed}
+        names = {pk: self.names.get(_author(row)) for pk, row in self.wanted.items() if pk in listed}
         sent = [self.wanted[pk].submitted_at for pk, name in names.items() if not name]
         times = [moment for moment in sent if moment is not None]
         after = resource.submissions(submitted_after=min(times) - OVERLAP) if times else []
@@ -236,7 +240,11 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
         """Record which submissions are the hosts', and whose authors belong to their teams; what is not listed is read again."""
         self._turn_page(tx, result)
-        found = {str(row.created_by): result[pk].user for pk, row in self.wanted.items() if pk in result}
+        found = {
+            _author(row): result[pk].user
+            for pk, row in self.wanted.items()
+            if pk in result and result[pk].team == row.team and result[pk].is_member
+        }
         tx.set_fact(AUTHORS, json.dumps(tx.document(AUTHORS) | found, sort_keys=True))
         _decide(tx, _undecided(tx))
         for pk, row in self.wanted.items():
@@ -296,7 +304,7 @@ def _decide(tx: Transaction, submissions: Iterable[SubmissionRow]) -> None:
     """Record of submissions whether a host sent them, if the list of hosts is newer, and their authors' names are known; for good."""
     hosts, names = tx.document(KNOWN_HOSTS), tx.document(AUTHORS)
     for row in submissions:
-        name = names.get(str(row.created_by))
+        name = names.get(_author(row))
         if row.by_host is None and name is not None and is_older(row, hosts):
             tx.note(row.pk, by_host=name in hosts["names"])
             if row.state in COUNTED:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from worker.evalai import Author, Client
 from worker.sandbox import Fault, ManualClock
 
 pytestmark = pytest.mark.processes
@@ -175,6 +176,33 @@ def test_nobody_becomes_a_host_by_what_is_written_into_a_submission(
     late = harness.submit("A", embeddings(1))
     worker.finish(pk, late)
     assert rows(harness) == {"A": 1}
+
+
+@pytest.mark.parametrize("back", ["before the listing", "after it"])
+def test_an_author_who_is_a_host_for_a_moment_makes_no_other_one(
+    harness: Harness, worker: StepWorker, monkeypatch: pytest.MonkeyPatch, back: str
+) -> None:
+    """Nor does a number that a host is known by: only a member of the submission's team counts."""
+    harness.submit("host", embeddings(5))
+    worker.drive()
+    pk = harness.submit("A", embeddings(0))
+    author, host = harness.evalai.submission(pk)["created_by"], harness.evalai.world.user("host").pk
+    numbers, read = {"before the listing": (host, author), "after it": (author, host)}[back], Client.authors
+    harness.evalai.edit(pk, created_by=numbers[0])
+
+    def authors(client: Client, phase_pk: int, *, page: int = 1) -> dict[int, Author]:
+        harness.evalai.edit(pk, created_by=numbers[1])
+        listed = read(client, phase_pk, page=page)
+        harness.evalai.edit(pk, created_by=author)
+        return listed
+
+    monkeypatch.setattr(Client, "authors", authors)
+    worker.wait(60)
+    monkeypatch.undo()
+    assert (worker.row(pk).own, worker.alerts() != set()) == (False, True)
+    later = harness.submit("A", embeddings(1))
+    worker.drive()
+    assert {row["submission"] for row in harness.boards()} == {later}
 
 
 def test_a_host_who_leaves_while_authors_cannot_be_looked_up_stays_one(harness: Harness) -> None:

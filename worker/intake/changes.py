@@ -78,6 +78,14 @@ def is_rerun(row: SubmissionRow) -> bool:
     return f"/submission_{row.pk}/" not in (row.input_file or "")
 
 
+def runs(tx: Transaction, row: SubmissionRow) -> list[SubmissionRow]:
+    """Return a submission and its re-runs."""
+    rows = [row]
+    while (later := tx.get(rows[-1].superseded_by or 0)) is not None:
+        rows.append(later)
+    return rows
+
+
 def waited(row: SubmissionRow, now: datetime) -> timedelta:
     """Return how long EvalAI has shown a submission, perhaps to no worker; of a re-run, it only tells when the first run was sent."""
     return now - (row.first_seen_at if is_rerun(row) else row.submitted_at or row.first_seen_at)

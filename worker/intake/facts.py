@@ -31,10 +31,10 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
     """Store the submission of a queue message, and the message's newest receipt for its deletion.
 
     A message only names a submission; facts come from EvalAI's answers. A message for a failed or cancelled submission may mean that a host
-    resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed.
+    resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed, also that of its re-runs.
     """
     row = tx.add(message.submission_pk, now=now, message_phase=message.sent_to)
-    if not uploads.take_message(tx, row):
+    if False in [uploads.take_message(tx, run) for run in changes.runs(tx, row)]:
         return
     if row.message_phase is None:
         tx.note(row.pk, message_phase=message.sent_to)

@@ -34,14 +34,6 @@ def _submission(tx: Transaction, pk: int) -> SubmissionRow:
     return row
 
 
-def _with_reruns(tx: Transaction, pk: int) -> list[SubmissionRow]:
-    """Return a submission and its re-runs, which a decision about it concerns, too."""
-    rows = [_submission(tx, pk)]
-    while (later := tx.get(rows[-1].superseded_by or 0)) is not None:
-        rows.append(later)
-    return rows
-
-
 def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = False) -> bool:
     """Take a submission and its re-runs off the board, or let them count again; return whether they have a score for every task.
 
@@ -49,7 +41,7 @@ def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = 
         OrganizerError: If it is unknown.
     """
     with session.store.write() as tx:
-        rows = _with_reruns(tx, pk)
+        rows = changes.runs(tx, _submission(tx, pk))
         if (rows[0].excluded is None) is not undo:  # else another command was quicker
             with decided(session, tx, reason):
                 for row in rows:
@@ -76,7 +68,7 @@ def follow(session: OrganizerSession, pk: int, taken: Mapping[str, tuple[Any, An
             )
         found = {name: now for name, (_, now) in taken.items()}
         withdrawn = [found.pop(name) for name in ("cancelled", "deleted") if name in found]
-        rows = _with_reruns(tx, pk)
+        rows = changes.runs(tx, _submission(tx, pk))
         with decided(session, tx, reason):
             for row in rows:
                 tx.note(row.pk, **found, **({"excluded": reason} if withdrawn else {}))

@@ -285,6 +285,17 @@ def test_a_placeholder_that_stays_after_its_message_is_its_authors_fault(
     assert harness.teams() == ["A"]
 
 
+def test_an_upload_that_is_run_again_before_its_end_is_scored(harness: Harness, worker: StepWorker) -> None:
+    """The re-run fails on the placeholder, until the message about the upload comes."""
+    pk = begun(harness, worker)
+    again = harness.evalai.rerun(pk)
+    worker.drive()
+    assert worker.state(again) is State.FAILED
+    harness.evalai.finish_upload(pk, embeddings(1))
+    worker.finish(again)
+    assert harness.teams() == ["A"]
+
+
 def test_a_message_waits_while_the_answer_to_the_placeholder_is_on_its_way(
     harness: Harness, worker: StepWorker
 ) -> None:

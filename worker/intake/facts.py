@@ -114,7 +114,7 @@ def record_first_sight(
     """Record the facts that anybody may edit later at EvalAI, because only their first values count.
 
     The phase is that of the queue's message or of the file's folder: EvalAI wrote both when the submission was sent. A re-run has the facts
-    of the submission that it repeats.
+    of the submission that it repeats. If that one was never seen, it was run again in another challenge, and its facts could be anybody's.
     """
     earlier = repeated(tx, facts)
     if earlier is not None and earlier.evalai_shows is not None:
@@ -139,6 +139,8 @@ def record_first_sight(
             project_url=facts.project_url,
             publication_url=facts.publication_url,
         )
+        if folder is not None and int(folder[3]) != facts.pk:  # nobody knows who sent what it repeats
+            tx.note(facts.pk, hold=holds.OTHER_CHALLENGE)
     link_rerun(tx, facts)
 
 

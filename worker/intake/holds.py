@@ -15,7 +15,9 @@ NOT_A_MEMBER = "facts.author_not_in_team"
 def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None:
     """Return why a person must act before a submission is scored, if that is so."""
     folder = FILE_PLACE.search(row.input_file or "")
-    elsewhere = folder is not None and folder[1] not in (None, str(challenge))
+    elsewhere = row.hold == OTHER_CHALLENGE or (
+        folder is not None and folder[1] not in (None, str(challenge))
+    )
     if elsewhere and row.message_phase is None and not row.insisted:
         return OrganizerError(
             f"Submission {row.pk} of team {row.team!r} was sent to another challenge and then moved into this one. It is not scored.",

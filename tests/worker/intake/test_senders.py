@@ -246,6 +246,23 @@ def test_a_submission_of_another_challenge_is_told_and_waits_for_nobody(
     assert (set(shown(harness)), worker.alerts()) == ({"Else"}, set())
 
 
+def test_a_rerun_of_a_submission_that_was_never_seen_counts_for_nobody(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """A stranger hid the first run in another challenge, ran it again there, and moved that to a rival: its number fits."""
+    for seed in range(2):
+        rival = harness.submit("Rival", embeddings(seed))
+        worker.drive()
+    before, (team, author) = shown(harness), numbers(harness, rival)
+    hidden = harness.submit("Poor", embeddings(2, noise=3.0))
+    harness.evalai.edit(hidden, phase="elsewhere")
+    again = harness.evalai.rerun(hidden)
+    harness.evalai.edit(again, phase="dev", participant_team=team, created_by=author)
+    worker.wait(60)
+    assert (shown(harness), worker.state(again)) == (before, State.CANCELLED)
+    assert f"`neuco-worker challenge disqualify {again}`" in worker.alert("facts.other_challenge")
+
+
 def plant(harness: Harness, attacker: str, rival: int) -> int:
     """Submit for a team, and move the submission at once to a rival and the rival's author; the queue's message is not changed."""
     pk = harness.submit(attacker, embeddings(2, noise=3.0))

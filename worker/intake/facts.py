@@ -73,7 +73,8 @@ def take_facts(
     tx.note(facts.pk, evalai_shows=changes.shown(facts), read_at=asked_at)
     fresh = _record_sender(tx, tx.known(facts.pk), facts, now=now)
     if fresh.state in ANSWERED:
-        _follow_answered(tx, fresh, facts, now=now)
+        away = row.at_evalai.get("phase") == changes.ELSEWHERE
+        _follow_answered(tx, fresh, facts, away=away, now=now)
     elif fresh.state is State.CANCELLED:
         _follow_cancelled(tx, fresh, facts)
     else:
@@ -259,18 +260,21 @@ def _is_gone(facts: Submission) -> bool:
     return facts.ignored or facts.status == "cancelled"
 
 
-def _follow_answered(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> None:
-    """Update an answered submission that somebody may have reset at EvalAI."""
+def _follow_answered(
+    tx: Transaction, row: SubmissionRow, facts: Submission, *, away: bool, now: datetime
+) -> None:
+    """Update an answered submission that somebody may have reset at EvalAI, or answered while it was away in another challenge."""
+    unread = row.answer_files is None and away
     if row.answer_files is None:
         tx.note(row.pk, answer_files=changes.answer_files(facts))
     expected = "failed" if row.state is State.FAILED else "finished"
-    if facts.status in (expected, "cancelled") or facts.ignored:
+    if not unread and (facts.status in (expected, "cancelled") or facts.ignored):
         tx.resolve_alert(f"set-back:{row.pk}")
         return
     if row.state is State.FAILED and facts.status == "resuming":
         tx.move(row.pk, State.FAILED, State.ACKNOWLEDGED, running_at=None, answer=None, file_hash=None)
         return
-    if row.reposts > 0:
+    if row.reposts > 0 and not unread:
         text = (
             f"Submission {row.pk} was reset to {facts.status!r} at EvalAI again after the worker had posted its result twice. The"
             f" worker does not post it a third time. To have it posted again, run `neuco-worker challenge retry {row.pk}`."

@@ -159,15 +159,17 @@ def test_what_anybody_writes_before_the_answer_changes_nothing(
 def test_a_submission_that_a_stranger_moves_to_another_challenge_is_answered(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """EvalAI then hides it from the hosts of this challenge; the alert ends when it is moved back."""
+    """EvalAI then hides it from its hosts; when it is moved back, the alert ends, and what others answered meanwhile is replaced."""
     pk = harness.submit("Rival", embeddings(1, noise=1.0))
     worker.drive(lambda: worker.states().get(pk) == State.FETCHED)
     write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("elsewhere")})
     worker.finish(pk)
     assert 'phase (number) 11 became "another challenge\'s"' in worker.alert("facts.changed")
+    answer(harness, "PUT", pk, submission_status="finished")
     write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("dev")})
     worker.drive()
     assert (set(harness.teams()), worker.alerts()) == ({"Rival"}, set())
+    assert harness.stdout(pk)["status"] == "completed"
 
 
 def test_a_stranger_who_moves_many_answered_submissions_delays_nobody(harness: Harness) -> None:

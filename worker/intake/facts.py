@@ -226,7 +226,7 @@ def _follow_open(
         cancel(tx, row, now=now)
         if gone and row.hold == holds.NUMBER_USED:
             return  # it waits again once it is there again
-        if earlier:
+        if earlier and (foreign or tx.fact(RESTORED) is None):
             tx.note(
                 row.pk, hold=changes.EARLIER, hold_reason="it had ended at EvalAI before this worker saw it"
             )

@@ -10,6 +10,7 @@ import requests
 
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.intake.changes import ELSEWHERE
+from worker.organizer.archiving import mark_restored
 from worker.sandbox.writable import FILES, FLAGS, MOMENTS, STATUSES
 from worker.state import State
 
@@ -154,6 +155,18 @@ def test_what_anybody_writes_before_the_answer_changes_nothing(
         (team, False) for team in ("Rival", "Written", "Late")
     }
     assert [len(harness.posts(each)) for each in (rival, late, pk)] == [1, 1, 1]
+
+
+def test_what_was_stopped_after_a_backup_is_told(harness: Harness, worker: StepWorker) -> None:
+    """A restored state has never seen it, but somebody may wait for an answer."""
+    with worker.store.write() as tx:
+        mark_restored(tx, worker.clock.now().isoformat())
+    worker.stop()
+    pk = harness.submit("Rival", embeddings(1, noise=1.0))
+    write(harness, "otherhost", pk, json={"status": "cancelled"})
+    worker.start()
+    worker.drive()
+    assert f"`neuco-worker challenge retry {pk}`" in worker.alert("facts.changed")
 
 
 def test_a_submission_that_a_stranger_moves_to_another_challenge_is_answered(

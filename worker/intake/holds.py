@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from scoring.errors import OrganizerError
-from worker.intake.changes import FILE_PLACE
+from worker.intake.changes import CODE, FILE_PLACE
 from worker.state import UNSCORED, State, SubmissionRow, Transaction
 
 NUMBER_USED, OTHER_CHALLENGE = "facts.number_used", "facts.other_challenge"
@@ -36,6 +36,16 @@ def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None
     if row.state in UNSCORED and row.by_member is False:
         return not_a_member(row)
     return ask(row, row.hold_reason or "", NUMBER_USED) if row.hold == NUMBER_USED else None
+
+
+def hidden(row: SubmissionRow) -> OrganizerError:
+    """Return that EvalAI itself has announced a submission, and never showed it."""
+    return OrganizerError(
+        f"Submission {row.pk} was sent to this challenge, and moved to another one before the worker read it.",
+        hint="It is scored once it is moved back; its team, which the worker does not know, can also send the file again."
+        f" `neuco-worker challenge disqualify {row.pk}` ends this alert.",
+        code=CODE,
+    )
 
 
 def not_a_member(row: SubmissionRow) -> OrganizerError:

@@ -15,7 +15,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.timetable import Job
 from worker.evalai import Client, NotFound, NotPermitted, Submission
 from worker.fetching import uploads
-from worker.intake import facts, waiting
+from worker.intake import facts, holds, waiting
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
@@ -126,11 +126,11 @@ class ReadSubmission(Call[Submission]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Delay the submission and its answer, unless EvalAI does not have it any more, or somebody has moved it to another challenge."""
         row, elsewhere = tx.known(self.pk), isinstance(error, NotPermitted)
-        # what EvalAI itself has announced, and has not shown yet, is waited for
-        awaited = row.evalai_shows is None and row.message_phase is not None
-        if isinstance(error, NotFound) or (elsewhere and not awaited):
+        if isinstance(error, NotFound) or elsewhere:
             tx.note(self.pk, read_at=self.began_at, tries=0)
             facts.follow_absence(tx, row, elsewhere=elsewhere, now=now)
+            if elsewhere and row.evalai_shows is None and row.message_phase is not None:
+                tx.report(f"hold:{row.pk}", holds.hidden(row), now=now)
             return
         defer(self.context, tx, self.pk, error, now)
         for pending in tx.pending(OutboxKind.POST, self.pk):

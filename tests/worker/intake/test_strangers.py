@@ -185,6 +185,30 @@ def test_a_submission_that_a_stranger_moves_to_another_challenge_is_answered(
     assert harness.stdout(pk)["status"] == "completed"
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_submission_that_is_hidden_before_it_is_read_costs_others_nothing(
+    harness: Harness, worker: StepWorker, ended: bool
+) -> None:
+    """It is told, is scored if it comes back, and does not count among those for which calls are kept."""
+    harness.configure({"evalai": {"reconcile_every": 600}})
+    worker.reload()
+    worker.drive()
+    pk = harness.submit("Rival", embeddings(1, noise=1.0))
+    write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("elsewhere")})
+    worker.wait(300)
+    address = f"/api/jobs/submission/{pk}"
+    assert len([made for made in harness.evalai.journal.requests("GET") if made.path == address]) == 1
+    assert f"Submission {pk} was sent to this challenge" in worker.alert("facts.changed")
+    assert (worker.daemon.waiting(worker.clock.now()).nothing, harness.evalai.queue_length()) == (True, 0)
+    if ended:
+        harness.decide("challenge", "disqualify", str(pk))
+        assert worker.alerts() == set()
+        harness.decide("challenge", "disqualify", str(pk), "--undo")
+    write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("dev")})
+    worker.advance(600)
+    assert (harness.status(pk), worker.alerts(), harness.teams()) == ("finished", set(), ["Rival"])
+
+
 def test_a_stranger_who_moves_many_answered_submissions_delays_nobody(harness: Harness) -> None:
     """EvalAI is asked for each of them, one by one; a submission that comes then is scored and answered before."""
     # so few calls that most are left when it is answered, however long its evaluation takes

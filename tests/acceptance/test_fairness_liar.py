@@ -457,6 +457,18 @@ def test_a_restore_excuses_only_what_was_made_before_it(story: Story, tmp_path: 
     assert [(named(verdict), words in verdict.sentence) for verdict in wrong] == [("dev: earlier", True)]
 
 
+def test_an_older_state_in_between_is_found(story: Story, tmp_path: Path) -> None:
+    """For a while, the challenge signed all files as they had been before; its newest commit has everything."""
+    repository = Git(tmp_path / "board", story.signer)
+    first, second, last = story.publish(story.log[2]), story.publish(story.log[9]), story.publish()
+    for pushed in (first, second, first, last):
+        repository.push(pushed)
+    with repository.checked() as public:
+        wrong = [verdict for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED]
+    assert {named(verdict) for verdict in wrong} == {"history"}
+    assert all("lacks something that a commit before it has" in verdict.sentence for verdict in wrong)
+
+
 def test_an_older_board_than_in_the_history_is_found(story: Story, tmp_path: Path) -> None:
     """For a while, the page stays as it is, and the history goes on."""
     repository = Git(tmp_path / "board", story.signer)

@@ -128,6 +128,33 @@ def newest(steps: Sequence[Step], own: Collection[Step]) -> Step | None:
     return max(heads, key=lambda step: (step.extent, step.at), default=None)
 
 
+def shortened(repository: Repository, steps: Sequence[Step], own: Collection[Step]) -> dict[str, Step]:
+    """Return the files that may only grow, and of each the last of the challenge's commits that lacks something of one before it.
+
+    Args:
+        repository: The repository.
+        steps: All commits, oldest first.
+        own: The challenge's.
+    """
+    names, lacking = {step.commit for step in own}, dict[str, Step]()
+    reached: dict[str, dict[str, Blob]] = {}  # by commit: the longest versions in it and before it
+    for step in steps:
+        before = [reached[parent] for parent in step.parents if parent in reached]
+        longest = {
+            path: max((versions[path] for versions in before), key=lambda blob: blob.size, default=ABSENT)
+            for path in GROWING
+        }
+        for path, earlier in longest.items() if step.commit in names else ():
+            here = step.version(path)
+            shorter = here.size < earlier.size
+            if shorter and not grew(path, content(repository, earlier), content(repository, here)):
+                lacking[path] = step
+            else:
+                longest[path] = here
+        reached[step.commit] = longest
+    return lacking
+
+
 def grew(path: str, earlier: bytes, later: bytes) -> bool:
     """Return whether a later version of a file begins with an earlier one."""
     if path != commitments.PATH:

@@ -32,6 +32,7 @@ from worker.verify.commits import (
     is_own,
     is_served,
     newest,
+    shortened,
     signed_by_others,
     versions_in,
     walk,
@@ -52,6 +53,7 @@ class History:
         whole: False for a shallow clone, which lacks the beginning.
         key: The challenge's key that has signed the checked commit; None if no commit is signed.
         signed: What the challenge's key has signed in the commits of others and the newest version lacks, with these commits.
+        shortened: The files that may only grow and of which a commit of the challenge lacks something of one before it, with that commit.
         foreign: The commits that are not the challenge's, oldest first.
         changed: The files that differ between the checked commit and the tip.
         changed_by: The commits after the checked one that changed what visitors see, oldest first.
@@ -61,6 +63,7 @@ class History:
     whole: bool = True
     key: str | None = None
     signed: Sequence[tuple[Signed, Step]] = ()
+    shortened: Mapping[str, Step] = field(default_factory=dict)
     foreign: tuple[Step, ...] = ()
     changed: tuple[str, ...] = ()
     changed_by: tuple[Step, ...] = ()
@@ -321,6 +324,7 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
             whole=not repository.is_shallow,
             key=key if own else None,
             signed=list(signed_by_others(repository, foreign, checked, below)),
+            shortened=shortened(repository, steps, own),
             foreign=foreign,
             changed=changed,
             changed_by=_changed_by(repository, checked.commit, changed, steps),

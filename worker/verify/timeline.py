@@ -97,17 +97,22 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
         return
     if not seen.whole:
         yield believed("this clone is shallow: commits from before it begins cannot be checked")
-    # In a repository without a signed commit, nothing shows who has removed something.
     lost = {
+        path: f"{step} lacks something that a commit before it has" for path, step in seen.shortened.items()
+    }
+    # In a repository without a signed commit, nothing shows who has removed something.
+    gone = {
         path: (step, "something that the challenge's key has signed")
         for (path, _), step in seen.signed
         if seen.key and step.commit in seen.commits
     }
-    lost |= {path: (step, "something") for path, step in growth(repository)[1].items()}
-    for path, (step, what) in lost.items():
-        yield contradicted(
-            f"{path} was changed after it was published: {what} that {step} published is no longer in it, or was changed"
-        )
+    gone |= {path: (step, "something") for path, step in growth(repository)[1].items()}
+    lost |= {
+        path: f"{what} that {step} published is no longer in it, or was changed"
+        for path, (step, what) in gone.items()
+    }
+    for path, what in lost.items():
+        yield contradicted(f"{path} was changed after it was published: {what}")
     if not lost:
         yield consistent(f"nothing in {', '.join(GROWING)} was removed or changed after it was published")
     for name in repository.phases:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -186,6 +187,17 @@ def test_a_copy_of_any_kind_is_consistent(fair: Fair, tmp_path: Path, name: str)
     copy = copy_of(fair.board.resolve(), tmp_path / "copy", "--no-local", *COPIES[name])
     done = verify(fair, copy, "--no-recompute", "--against", str(fair.board))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_a_shallow_clone_lacks_history_and_nobody_has_rewritten_it(fair: Fair, tmp_path: Path) -> None:
+    """What was before the clone begins cannot be checked, and an older clone's commit not found; nothing is said about either."""
+    board = fair.board.resolve()
+    older = copy_of(board, tmp_path / "older", "--bare")
+    git(older, "update-ref", "refs/heads/main", "main~1")
+    shallow = copy_of(board, tmp_path / "shallow", "--no-local", "--depth=1", *MAIN)
+    done = verify(fair, shallow, "-v", "--no-recompute", "--against", str(older))
+    assert (done.returncode, done.stdout.count("? This clone is shallow")) == (0, 4), done.stdout
+    assert not re.search("rewritten|removed or changed|changed or removed|in one commit", done.stdout)
 
 
 def test_a_copy_without_its_files_is_refused(fair: Fair, tmp_path: Path) -> None:

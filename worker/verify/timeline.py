@@ -96,7 +96,7 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
         )
         return
     if not seen.whole:
-        yield believed("this clone is shallow: commits from before it begins cannot be checked")
+        yield not_revealed("this clone is shallow: commits from before it begins cannot be checked")
     lost = {
         path: f"{step} lacks something that a commit before it has" for path, step in seen.shortened.items()
     }
@@ -113,7 +113,7 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
     }
     for path, what in lost.items():
         yield contradicted(f"{path} was changed after it was published: {what}")
-    if not lost:
+    if not lost and seen.whole:
         yield consistent(f"nothing in {', '.join(GROWING)} was removed or changed after it was published")
     for name in repository.phases:
         if name not in repository.revealed:
@@ -228,7 +228,7 @@ def times(repository: PublicRepository, now: datetime) -> Verdict | None:
     _check_order(added)
     sentence = "what each commit added is newer than what was published before it"
     most = max((len(new) for _, path, new in added if path == receipts.PATH), default=0)
-    if most > receipts.CADENCES:
+    if most > receipts.CADENCES and repository.history.whole:
         return believed(
             f"{sentence}; but up to {most} lines of the public log came in one commit, and that they were made one after the other is"
             " taken on trust"
@@ -304,10 +304,12 @@ def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool
     named = f"commit {commit.commit[:10]} of the older clone ({commit.at.isoformat()})"
     if commit.commit in newer.history.commits:
         return consistent(f"{named} and all commits before it are in this history")
+    if not newer.history.whole:
+        return not_revealed(f"this clone is shallow, so whether {named} is in its history cannot be checked")
     if whole:
         # Anyone who may push may force a push, after which the challenge publishes everything again.
         return believed(
-            f"history was rewritten: {named} is not in this history. Its commitments, log and boards are all still here. Who forced"
-            " the push is not known; a worker that notices a forced push records it in its register"
+            f"history was rewritten, or the challenge has moved: {named} is not in this history. Its commitments, log and boards are all"
+            " still here. Who forced a push is not known; a worker that notices one records it in its register"
         )
     return contradicted(f"history was rewritten: {named} is not in this history")

@@ -469,6 +469,15 @@ def test_an_older_state_in_between_is_found(story: Story, tmp_path: Path) -> Non
     assert all("lacks something that a commit before it has" in verdict.sentence for verdict in wrong)
 
 
+def test_nothing_is_said_of_phases_that_are_not_revealed(story: Story) -> None:
+    """While all is hidden, nobody can say that tasks and rules are those that were fixed, or that scores are possible."""
+    story.revealed = ()
+    repository = story.publish()
+    answers = make_report(repository, verdicts(repository)).answers
+    for answer in answers[:3]:
+        assert (answer.status, answer.question.yes in answer.sentences) == (Status.NOT_REVEALED, False)
+
+
 def test_an_older_board_than_in_the_history_is_found(story: Story, tmp_path: Path) -> None:
     """For a while, the page stays as it is, and the history goes on."""
     repository = Git(tmp_path / "board", story.signer)

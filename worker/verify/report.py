@@ -54,6 +54,7 @@ QUESTIONS = (
                 "commitment",
                 "order",
                 "signatures",
+                "reveal",
                 "splits",
                 "fixed",
                 "labels",
@@ -72,7 +73,7 @@ QUESTIONS = (
     Question(
         text="Are the scores true?",
         yes="They are possible, and belong to the submission, team and file that were registered.",
-        checks=frozenset(("scores", "possible", "facts", "files", "recomputed")),
+        checks=frozenset(("reveal", "scores", "possible", "facts", "files", "recomputed")),
     ),
     Question(
         text="Is what I see what was computed?",
@@ -139,12 +140,10 @@ class Report:
     @property
     def answers(self) -> tuple[QuestionAnswer, ...]:
         """The answers to the five questions."""
-        asking = {check: question for question in QUESTIONS for check in question.checks}
-        answered: dict[Question, list[Verdict]] = {question: [] for question in QUESTIONS}
-        for verdict in self.verdicts:
-            if not verdict.check.startswith(YOURS):
-                answered[asking[verdict.check]].append(verdict)
-        return tuple(_answer(question, verdicts) for question, verdicts in answered.items())
+        return tuple(
+            _answer(question, [verdict for verdict in self.verdicts if verdict.check in question.checks])
+            for question in QUESTIONS
+        )
 
     @property
     def trust(self) -> list[str]:

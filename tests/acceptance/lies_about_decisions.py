@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +11,7 @@ from typing import Any
 
 from leaderboard import Board
 from leaderboard.snapshot import RowStability
-from tests.acceptance.fair_challenge import BASELINE
+from tests.acceptance.fair_challenge import BASELINE, REVEAL
 from tests.acceptance.liar import Story
 from tests.acceptance.lie import Lie, Tell, decide, facts, score
 from tests.acceptance.lies_about_entries import with_ladder
@@ -70,6 +71,17 @@ def _shown_nevertheless(story: Story) -> None:
     made_before = story.boards("dev")
     disqualify("A")(story)
     story.on_boards = lambda made: made_before if made and made[0].phase == "dev" else made
+
+
+def _disqualified_after_one_reveal(story: Story) -> None:
+    """Disqualify a team after phase dev was revealed, and do not open that there."""
+    disqualify("A", only_in="eval")(story)
+
+    def files(before: dict[str, bytes]) -> dict[str, bytes]:
+        document = {**json.loads(before[REVEAL]), "revealed_at": story.log[0].isoformat()}
+        return {**before, REVEAL: json.dumps(document).encode()}
+
+    story.on_files = files
 
 
 def _named_otherwise(story: Story) -> None:
@@ -168,6 +180,9 @@ DECISIONS: dict[str, Lie] = {
     "a disqualification that is dropped": Lie(disqualify("C", left_out=True), "register"),
     "a disqualification in another phase only": Lie(
         disqualify("A", only_in="eval"), "register", "was revealed with phase eval, but not with phase dev"
+    ),
+    "a disqualification after the reveal of another phase": Lie(
+        _disqualified_after_one_reveal, "register", "was revealed with phase eval, but not with phase dev"
     ),
     "another team named as disqualified": Lie(_named_otherwise, "page"),
     "a friend who is first without any task": Lie(

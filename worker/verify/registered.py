@@ -106,11 +106,7 @@ def _check_everywhere(phase: RevealedPhase, other: RevealedPhase) -> None:
     opened = {commitment for commitment, _ in phase.events}
     lost_until = phase.replay.restored_at  # a restored state may lack what was revealed before
     for commitment, event in other.events:
-        if (
-            event.phase is None
-            and event.at <= phase.document.revealed_at
-            and (lost_until is None or event.at >= lost_until)
-        ):
+        if event.phase is None and (lost_until is None or event.at >= lost_until):
             require(
                 commitment in opened,
                 f"the event {event.kind} of {event.at.isoformat()} was revealed with phase {other.name}, but not with phase {phase.name}",

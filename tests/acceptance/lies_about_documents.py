@@ -230,6 +230,13 @@ def _old_board_on_the_page(story: Story) -> None:
     story.on_files = lambda files: {**files, path: history}
 
 
+def _shown_without_a_reveal(story: Story) -> None:
+    """Show tasks, weights and intervals on the page, and reveal nothing."""
+    shown = copy.deepcopy(story).publish().files
+    story.revealed = ()
+    story.on_files = lambda files: {path: shown[path] for path in files}
+
+
 def _another_board(files: dict[str, bytes]) -> dict[str, bytes]:
     """Put a board of one's own after a marker without an end, before the challenge's."""
     title, marker, rest = files["README.md"].partition(b"<!-- neuco-worker:begin -->\n")
@@ -350,6 +357,7 @@ DOCUMENTS: dict[str, Lie] = {
         "dev: page",
         "the page shows board 4, and the newest one in the history is board 5",
     ),
+    "tasks on the page without a reveal": Lie(_shown_without_a_reveal, "dev: page", "leaderboard/dev.json"),
     "another board next to the board": Lie(
         lambda story: setattr(story, "on_files", _another_board), words="The winner is B."
     ),

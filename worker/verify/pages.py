@@ -127,7 +127,8 @@ def _site(
             only_if_shown=only_if_shown,
         )
     lines = [line for line, _ in repository.boards(name)]
-    return replace(read_site(document, lines), codename=name, terms=terms)
+    revealed = name in repository.revealed  # whatever the JSON shows
+    return replace(read_site(document, lines), codename=name, terms=terms, revealed=revealed)
 
 
 def _terms(repository: PublicRepository, phase: str, stated: Terms | None) -> Terms:

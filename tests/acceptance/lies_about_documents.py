@@ -19,7 +19,7 @@ from tests.acceptance.fair_challenge import REVEAL, revealed, with_reveal
 from tests.acceptance.liar import EVERY, Story
 from tests.acceptance.lie import Lie, Tell, score
 from tests.worker.harness.harness import IDS
-from worker.fairness import events, manifests, receipts
+from worker.fairness import commitments, events, manifests, receipts
 from worker.verify.public import PublicRepository
 
 
@@ -180,6 +180,15 @@ def _epochs_in_a_last_commitment(story: Story) -> None:
     story.recommit(lambda _, announced: announced["recipe"].update(epochs=30), first=len(story.entries) - 1)
 
 
+def _drop_a_phase(story: Story) -> None:
+    """Commit again to all phases but one."""
+    _once_more()(story)
+    *earlier, last = story.entries
+    last = {**last, "phases": {"dev": last["phases"]["dev"]}}
+    listed = [*earlier, commitments.signed(last, story.signer)]
+    story.on_files = lambda files: {**files, commitments.PATH: json.dumps(listed).encode()}
+
+
 def _entry(change: Callable[[dict[str, Any]], object]) -> Tell:
     def tell(story: Story) -> None:
         change(story.entries[0])
@@ -287,8 +296,10 @@ DOCUMENTS: dict[str, Lie] = {
             ("receipts_every", 60.0),
             ("publish_files", "top:3"),
             ("drawn", {"ghost": "ab" * 48}),
+            ("key", "ab" * 32),
         )
     },
+    "a last commitment without a phase": Lie(_drop_a_phase, "commitment", "or lacks a phase that"),
     "no rule for published files": Lie(
         _entry(lambda entry: entry.pop("publish_files")),
         "commitment",

@@ -38,11 +38,12 @@ def sequence(repository: PublicRepository) -> Verdict:
             f"commitment {entry.sequence} does not have the hash of its content",
         )
         require(
-            (entry.access, entry.receipts_every) == (entries[0].access, entries[0].receipts_every)
-            and {*entry.draws, *entry.drawn} <= entry.phases.keys()
+            (entry.access, entry.receipts_every, entry.key)
+            == (entries[0].access, entries[0].receipts_every, entries[0].key)
+            and {*entry.draws, *entry.drawn, *before.phases} <= entry.phases.keys()
             and (entry.publish_files == before.publish_files or entry.phases.keys() - before.phases.keys()),
-            f"commitment {entry.sequence} states something that only the first one may, or the first one to a phase, or a value for a phase"
-            " that it lacks",
+            f"commitment {entry.sequence} states something that only the first one may, or the first one to a phase, or lacks a phase that"
+            " has a value or was there before",
         )
     changed = f"They renewed it {count_of(len(entries) - 1, 'time')}: {'; '.join(entry.reason for entry in entries[1:])}"
     return consistent(

@@ -131,6 +131,14 @@ def test_another_version_compares_values(fair: Fair) -> None:
     assert lies(with_file(changed_page, "leaderboard/history.jsonl", history))
 
 
+@pytest.mark.parametrize("path", ["reveal/dev/ids.txt", "reveal/dev/register-1.jsonl"])
+def test_a_missing_file_of_a_reveal_is_named(fair: Fair, path: str) -> None:
+    """The sentence says what is missing."""
+    without = with_file(read_folder(fair.public), path, None)
+    (verdict,) = [verdict for verdict in verdicts(without) if verdict.status is Status.CONTRADICTED]
+    assert verdict.sentence == f"{path} is missing."
+
+
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:
     """The command verifies a plain folder of public files and says that it is one; a forged reveal ends it with status 1.
 

@@ -274,7 +274,7 @@ def _read_phase(repository: PublicRepository, name: str, replays: dict[str, Phas
         name=name,
         document=document,
         promises=promises,
-        ids=id_lists.read(repository.files[f"reveal/{name}/ids.txt"]),
+        ids=id_lists.read(_file(repository, f"reveal/{name}/ids.txt")),
         labels={
             file.removeprefix(folder): _label_rows(repository.files[file], file)
             for file in repository.files
@@ -285,11 +285,18 @@ def _read_phase(repository: PublicRepository, name: str, replays: dict[str, Phas
     )
 
 
+def _file(repository: PublicRepository, path: str) -> bytes:
+    """Return a file that a revealed phase must have."""
+    if path not in repository.files:
+        raise Malformed(f"{path} is missing")
+    return repository.files[path]
+
+
 def each_opening(repository: PublicRepository, document: Reveal) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield place and opening of each event of a register; together they would take twenty times the memory of the files."""
     for part in range(1, document.parts + 1):
         path = register_path(document.phase, part)
-        for number, line in enumerate(io.BytesIO(repository.files[path]), 1):
+        for number, line in enumerate(io.BytesIO(_file(repository, path)), 1):
             place = f"{path}, line {number}"
             yield place, parsed(line, place)
 

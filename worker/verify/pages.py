@@ -46,9 +46,10 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
             f"the history has boards of {name_some(repository.uncommitted)}, to which there is no commitment"
         )
     if (software := _rendered_by(repository.files.get(PAGE, b""))) != commitments.SOFTWARE:
+        rows = ", and the rows of each phase's JSON" if repository.commit else ""
         yield believed(
             f"the pages were rendered by “{software}”, so only that version can compare their bytes. This is {commitments.SOFTWARE}, which"
-            " compares values alone: the boards in the history, and the rows of each phase's JSON"
+            f" compares values alone: the boards in the history{rows}"
         )
         return
     shown = _shown(repository)

@@ -163,8 +163,13 @@ def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker:
     _, commits, times = reveal_them("--open", "--no-labels")
     assert not [subject for subject in commits if "Reveal phase dev" in subject]
     assert (set(times), times["dev"]) == ({"dev", "eval"}, first["dev"])
+    _, commits, times = reveal_them("--open")
+    published = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/")
+    assert (commits, "labels" in published) == ([], False)
     _, commits, later = reveal_them("--phase", "dev", "--labels")
     assert any("Open what is new in phase dev" in subject for subject in commits)
     assert later["dev"] > first["dev"]
     assert later["eval"] == times["eval"]
+    message, commits, _ = reveal_them("--phase", "dev", "--no-labels")
+    assert ("Already revealed and unchanged since: dev." in message, commits) == (True, [])
     assert lies(harness) == []

@@ -69,7 +69,7 @@ def reveal(
         )
         publish_now(session, tell=print)  # the revealed history must include the last board
         prepare_files(session, names, tell=print)
-        fresh = revealing.reveal(session, names, labels=labels, open_too=open_too)
+        fresh = revealing.reveal(session, names, labels=labels, open_too=open_too, named=phase or ())
         published = publish_now(session, tell=print)
         unpublished = unpublished_files(session)
     if already := [name for name in names if name not in fresh]:

@@ -56,7 +56,12 @@ def _refusal(tx: Transaction, left_out: Sequence[str]) -> OrganizerError:
 
 
 def reveal(
-    session: OrganizerSession, phases: Collection[str], *, labels: bool, open_too: bool = False
+    session: OrganizerSession,
+    phases: Collection[str],
+    *,
+    labels: bool,
+    open_too: bool = False,
+    named: Collection[str] = (),
 ) -> list[str]:
     """Reveal phases; no commitment, board or rescore can come between their documents.
 
@@ -66,8 +71,9 @@ def reveal(
     Args:
         session: The challenge.
         phases: Phase codenames.
-        labels: Whether the label rows are published, or only their hashes.
+        labels: Whether the label rows are published, or only their hashes. It says nothing of phases that were revealed before.
         open_too: As for :func:`choose`; the phases may have been opened again since.
+        named: Phases of which it says so nevertheless.
 
     Returns:
         The phases with something revealed that was not revealed before.
@@ -82,7 +88,7 @@ def reveal(
         for name in phases:
             remove_undue(tx, session, name)
         now = tx.attestation_time(register(tx, session.clock()))
-        wanted = dict.fromkeys(phases, labels)
+        wanted = {name: labels for name in phases if name in named or name not in tx.revealed()}
         fresh = open_news(tx, configuration, signer(tx, configuration), now=now, reveal=wanted)
         tx.request_publish()
     return fresh

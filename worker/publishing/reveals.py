@@ -21,7 +21,7 @@ from worker.challenge.setups import open_phase
 from worker.challenge.signing import Signer
 from worker.fairness import disclosure, events, id_lists
 from worker.fairness.disclosure import Reveal, reveal_path
-from worker.fairness.documents import FORMAT, read
+from worker.fairness.documents import FORMAT
 from worker.fairness.manifests import Manifest
 from worker.fairness.receipts import close_batch
 from worker.state import REVEALED, Transaction
@@ -53,7 +53,7 @@ def open_news(
         configuration: The checked configuration.
         signer: The challenge's key.
         now: The time of the documents, later than everything that is registered.
-        reveal: Phases to reveal, and whether their label rows are published, not only their hashes.
+        reveal: Phases to reveal, and whether their label rows are published, not only their hashes; published ones stay.
 
     Returns:
         The phases with something open that was not open before.
@@ -62,10 +62,11 @@ def open_news(
         OrganizerError: If a phase is not recorded, or the secret is not the one of its record.
     """
     secret, before, fresh, opened = read_secret(configuration), tx.reveals(), {}, tx.document(OPENED)
-    phases = {
-        name: read(Reveal, before[name][reveal_path(name)], reveal_path(name)).labels == "published"
-        for name in with_news(tx)
-    } | dict(reveal or {})
+    asked = reveal or {}
+    phases = {  # labels that were published stay
+        name: asked.get(name, False) or any("/labels/" in path for path in before.get(name, {}))
+        for name in (*with_news(tx), *asked)
+    }
     for name, labels in phases.items():
         record = open_phase(tx, name, secret).record
         document, texts = _document(tx, record, phase_key(secret, name), labels=labels, now=now)

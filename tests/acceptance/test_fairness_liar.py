@@ -331,8 +331,11 @@ def test_a_commitment_that_nothing_opens_is_found(story: Story) -> None:
     assert "dev: commitment" in lies(story.publish())
 
 
-def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path) -> None:
-    """If only hashes of a phase's labels are released, its scores cannot be recomputed, even from a team's file; another phase's can."""
+def test_scores_on_hashed_labels_cannot_be_checked(happened: Story, story: Story, tmp_path: Path) -> None:
+    """If only hashes of a phase's labels are released, its scores cannot be recomputed, even from a team's file; another phase's can.
+
+    Labels that were released before were withdrawn.
+    """
     story.reveals["eval"]["labels"] = "hashes"
     story.hidden["eval"] = {
         path: text for path, text in story.hidden["eval"].items() if "labels/" not in path
@@ -340,6 +343,11 @@ def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path)
     repository = story.publish()
     labels = {verdict.phase: verdict for verdict in verdicts(repository) if verdict.check == "labels"}
     assert [labels[name].status for name in PHASES] == [Status.CONSISTENT, Status.BELIEVED]
+    board = Git(tmp_path / "board", story.signer)
+    for pushed in (happened.publish(), repository):
+        board.push(pushed)
+    with board.checked() as public:
+        assert lies(public) == {"eval: labels"}
     file = tmp_path / "a.csv"
     file.write_bytes(FILES["A"])
     all_verdicts = list(submission_verdicts(repository, file, engine="local"))

@@ -275,6 +275,6 @@ def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
     """
     if not phase.with_labels:
         raise CheckEnded(
-            "only hashes of the labels were released: the scores cannot be recomputed", Status.BELIEVED
+            "only hashes of the labels are published: the scores cannot be recomputed", Status.BELIEVED
         )
     return phase.tasks

@@ -486,6 +486,16 @@ def test_nothing_is_said_of_phases_that_are_not_revealed(story: Story) -> None:
         assert (answer.status, answer.question.yes in answer.sentences) == (Status.NOT_REVEALED, False)
 
 
+def test_each_sentence_has_its_own_mark(story: Story) -> None:
+    """What is not revealed, or was decided, is not marked as contradicted because something else is."""
+    story.revealed = ("dev",)
+    LIES["boards that are numbered otherwise"].tell(story)
+    repository = story.publish()
+    lines = list(make_report(repository, verdicts(repository)).lines(verbose=False))
+    for mark, words in (("?", "Phase eval: Not"), ("✓", "Phase dev: Its rules"), ("✗", "Phase dev: Board")):
+        assert {line[:4] for line in lines if words in line} == {f"  {mark} "}
+
+
 def test_an_older_board_than_in_the_history_is_found(story: Story, tmp_path: Path) -> None:
     """For a while, the page stays as it is, and the history goes on."""
     repository = Git(tmp_path / "board", story.signer)

@@ -12,7 +12,7 @@ from worker.fairness import receipts
 from worker.participant.challenge import MISSED
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import read_reveals
-from worker.verify.verdict import Status, Verdict, believed, judged
+from worker.verify.verdict import Status, Verdict, believed, consistent, judged
 
 YOURS = "your "
 """Prefix of the checks of what a participant brought along."""
@@ -109,14 +109,19 @@ class QuestionAnswer:
     Attributes:
         question: The question.
         status: The worst status of its checks; consistent if something has to be taken on trust, which is listed elsewhere.
-        sentences: The answer, or what speaks against it.
+        said: The answer, or what speaks against it, and what is always told.
         verdicts: All verdicts that answer it.
     """
 
     question: Question
     status: Status
-    sentences: tuple[str, ...]
+    said: tuple[Verdict, ...]
     verdicts: tuple[Verdict, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is said, in words."""
+        return tuple(map(spoken, self.said))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +220,7 @@ class Report:
         for answer in self.answers:
             yield ""
             yield answer.question.text
-            yield from (f"  {MARKS[answer.status]} {sentence}" for sentence in answer.sentences)
+            yield from (f"  {MARKS[verdict.status]} {spoken(verdict)}" for verdict in answer.said)
             for verdict in answer.verdicts if verbose else ():
                 yield f"      {MARKS[verdict.status]} {spoken(verdict)}"
         if self.trust:
@@ -266,19 +271,12 @@ def _answer(question: Question, verdicts: list[Verdict]) -> QuestionAnswer:
         for verdict in passed
         if verdict.check in ("decisions", "fixed") or verdict.status is Status.RECOMPUTED
     ]
-    statuses = {verdict.status for verdict in against}
-    worst = next(
-        (status for status in AGAINST if status in statuses), Status.CONSISTENT if passed else Status.BELIEVED
-    )
-    yes = question.yes if passed else "This cannot be checked with what is published here."
-    answer = [
-        spoken(verdict) for verdict in sorted(against, key=lambda verdict: AGAINST.index(verdict.status))
-    ] or [yes]
+    unknown = believed("This cannot be checked with what is published here.")
+    said = sorted(against, key=lambda verdict: AGAINST.index(verdict.status)) or [
+        consistent(question.yes) if passed else unknown
+    ]
     return QuestionAnswer(
-        question=question,
-        status=worst,
-        sentences=(*answer, *map(spoken, listed)),
-        verdicts=tuple(verdicts),
+        question=question, status=said[0].status, said=(*said, *listed), verdicts=tuple(verdicts)
     )
 
 

@@ -15,7 +15,7 @@ from tests.acceptance.liar import Git
 from tests.acceptance.test_fairness_vandals import MALLORY, clone
 from tests.worker.harness.commits import forged_commitment, sign_head
 from tests.worker.harness.harness import git
-from worker.challenge.signing import fingerprint
+from worker.challenge.signing import fingerprint, openssh
 from worker.fairness import commitments
 from worker.verify import Status, verdicts
 from worker.verify.public import UnclearKey, only_key, opened
@@ -66,7 +66,7 @@ def test_a_second_key_is_asked_about(clone: Git, name: str, *, goes_on: bool) ->
         pass
     assert refused.value.exit_code == 3
     assert all(shown in refused.value.sentence for shown in fingerprints)
-    for named in (clone.signer.public, fingerprint(clone.signer.public)):
+    for named in (clone.signer.public, fingerprint(clone.signer.public), openssh(clone.signer.public)):
         with opened(str(clone.folder), lambda keys, name=named: only_key(keys, name=name)) as repository:
             assert repository.commit is not None
             assert repository.commit.commit == own

@@ -262,7 +262,9 @@ def only_key(keys: Iterable[str], *, name: str | None = None) -> str | None:
         UnclearKey: If there are several keys and no name, or none with this name.
     """
     claiming = {signing.fingerprint(key): key for key in keys}
-    named = {shown: key for shown, key in claiming.items() if name in (None, key, shown)}
+    named = {
+        shown: key for shown, key in claiming.items() if name in (None, key, shown, signing.openssh(key))
+    }
     if len(named) == 1 or (not claiming and name is None):
         return next(iter(named.values()), None)
     listed = ", ".join(sorted(claiming)) or "none"

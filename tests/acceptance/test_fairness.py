@@ -156,6 +156,7 @@ def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> N
     shutil.copytree(fair.public, tmp_path / "copy")
     for path in filter(Path.is_file, (tmp_path / "copy").rglob("*")):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    (tmp_path / "copy" / "HEAD").write_text("as in a bare repository")
     with (tmp_path / "copy" / "film.mp4").open("wb") as film:
         film.truncate(1 << 40)
     done = verify(fair, tmp_path / "copy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.acceptance.liar import Story
@@ -19,6 +20,13 @@ def _facts_of_the_winner(story: Story, *, only_first: bool = False, **facts: Any
     ]
     for event in about[:1] if only_first else about:
         event.fields.update(facts)
+
+
+def _sent_a_minute_earlier(story: Story) -> None:
+    """Let the winner's last submission be sent shortly before its first one, which then counts."""
+    first = next(event for event in story.about(story.sent_by("A")[0]) if "submitted_at" in event.fields)
+    before = datetime.fromisoformat(first.fields["submitted_at"]) - timedelta(minutes=1)
+    _facts_of_the_winner(story, submitted_at=before.isoformat())
 
 
 def _refuse_the_winner(story: Story) -> None:
@@ -216,6 +224,9 @@ ENTRIES: dict[str, Lie] = {
     "an entry that was sent long before": Lie(
         lambda story: _facts_of_the_winner(story, submitted_at="2021-01-01T00:00:00+00:00"),
         words="were sent earlier than a submission with a lower number",
+    ),
+    "an entry that was sent a minute before the one that counts": Lie(
+        _sent_a_minute_earlier, words="were sent earlier than a submission with a lower number"
     ),
     "an entry that is private when it is first seen": Lie(
         lambda story: _facts_of_the_winner(story, public=False), words="of A was made private on"

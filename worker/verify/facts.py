@@ -263,10 +263,11 @@ def _steps(phase: RevealedPhase, version: str, protocol: str) -> NDArray[np.floa
 def received(phase: RevealedPhase) -> Iterator[Verdict]:
     """Check when open entries were received: after the first commitment, and not before they were sent.
 
-    EvalAI gives numbers and times together, so times that run against the numbers are told: they decide which submission is a team's last.
+    EvalAI gives numbers and times together, so times that run against the numbers are told, those of one team to the second: they decide
+    which submission is a team's last.
     """
     begun = phase.repository.commitments[0].made_at
-    sent: list[tuple[int, datetime]] = []
+    sent: list[tuple[int, datetime, int | None]] = []
     for history in phase.replay.submissions.values():
         first = history.events[0]
         require(
@@ -279,14 +280,17 @@ def received(phase: RevealedPhase) -> Iterator[Verdict]:
                 f"submission {first.submission} was registered on {minute(first.at)}, but is said to have been sent on"
                 f" {minute(first.submitted_at)}",
             )
-            sent.append((first.submission, first.submitted_at))
+            sent.append((first.submission, first.submitted_at, first.team_key))
     sent.sort()
-    backward = [
+    following = [(pair, CLOCK_SLACK) for pair in pairwise(sent)]
+    by_team = pairwise(sorted(sent, key=lambda one: one[2] or 0))
+    following += [((one, other), timedelta()) for one, other in by_team if one[2] == other[2]]
+    found = dict.fromkeys(
         f"submission {later} ({minute(then)}) after submission {earlier} ({minute(before)})"
-        for (earlier, before), (later, then) in pairwise(sent)
-        if then < before - CLOCK_SLACK
-    ]
-    if backward:
+        for ((earlier, before, _), (later, then, _)), slack in following
+        if then < before - slack
+    )
+    if backward := list(found):
         yield believed(
             f"by the times that are registered, these were sent earlier than a submission with a lower number: {name_some(backward)}. Which"
             " submission of a team was the last is decided by these times, and has to be taken on trust"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from scoring.errors import WrongType, WrongValue
 from scoring.inputs.columns import NUMBER_NAME, names_an_id
-from scoring.memory.containers import plain
+from scoring.memory.containers import Plain, plain
 from scoring.memory.kinds import NUMBERS
 from scoring.memory.pairing import SHOWN, Rows, as_text, rows_of_index, texts
 from scoring.neuco_bench.labels import id_names
-from scoring.printable import name_some
+from scoring.printable import count_of, name_some
 
 FEWEST_COUNTED = 5  # rows; in fewer, labels could count them by chance
 
@@ -52,6 +52,7 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
             name = "ids" if "ids" in keys else "id"
             [vectors] = (plain(value[key], "embeddings") for key in keys - {name})
             words = texts(np.ravel(np.asarray(plain(value[name], "ids"))), "embeddings")
+            _check_index(vectors, words, "embeddings", name)
             if not isinstance(vectors, Mapping) and len(words) != len(vectors):
                 raise WrongValue(
                     f"There are {len(words)} ids and {len(vectors)} embeddings.",
@@ -59,9 +60,8 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
                     code="score.lengths",
                 )
             return GivenEmbeddings(rows=Rows(count=len(words), ids=words), table=_matrix(vectors))
-        if not keys.isdisjoint(id_names(id_column)):
-            value = pd.DataFrame({key: _column(column) for key, column in value.items()})
-        else:
+        value = with_ids(value, "embeddings", id_column)
+        if isinstance(value, Mapping):
             words = texts(value, "embeddings")
             return GivenEmbeddings(
                 rows=Rows(count=len(words), ids=words), table=_matrix(plain([*value.values()], "embeddings"))
@@ -83,18 +83,7 @@ def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
         WrongType: If they cannot be labels.
         WrongValue: If a column is an index, or labels are not one for each sample.
     """
-    labels = plain(labels, "labels")
-    if isinstance(labels, Mapping) and set(labels) in (
-        {"ids", "labels"},
-        {"id", "label"},
-        {"ids", "label"},
-        {"id", "labels"},
-    ):
-        labels = pd.DataFrame(
-            {"id" if key in {"id", "ids"} else "label": _column(column) for key, column in labels.items()}
-        )
-    if isinstance(labels, Mapping) and not set(labels).isdisjoint(id_names(id_column)):
-        labels = pd.DataFrame({key: _column(column) for key, column in labels.items()})
+    labels = with_ids(labels, "labels", id_column)
     if isinstance(labels, pd.DataFrame):
         table, rows = without_ids(labels, "labels", id_column)
         for name in table if table.shape[1] > 1 else ():
@@ -102,18 +91,67 @@ def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
         if [*table.columns] == ["0"]:
             table = table.rename(columns={"0": "label"})  # an array with one column, made a table
         return [GivenTask(name=str(name), rows=rows, values=table[name]) for name in table]
-    if isinstance(labels, Mapping) and not len(labels):
-        return []
-    if isinstance(labels, Mapping) and not all(pd.api.types.is_scalar(value) for value in labels.values()):
-        return [_task(str(name), values, id_column) for name, values in labels.items()]
+    if are_columns(labels):
+        tasks = [_task(str(name), values, id_column) for name, values in labels.items()]
+        _check_names("labels", [task.name for task in tasks if not task.rows.are_named])
+        for task in tasks if len(tasks) > 1 else ():
+            _check_counting(task.name, task.values)
+        return tasks
     name = labels.name if isinstance(labels, pd.Series) else None
     return [_task(str(name or "label"), labels, id_column)]
 
 
-def _task(name: str, values: Any, id_column: str | None) -> GivenTask:
-    values = plain(values, "labels")
+def are_columns(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    """Return whether a value is a dictionary of columns, not of ids and values."""
+    return isinstance(value, Mapping) and not (
+        value and all(pd.api.types.is_scalar(column) for column in value.values())
+    )
+
+
+def with_ids(value: Any, name: str, id_column: str | None) -> Plain:
+    """Return a value in a plain form; a dictionary of columns, of which one has the ids, as a table.
+
+    Raises:
+        WrongType: As :func:`scoring.memory.containers.plain`.
+        WrongValue: Also if columns are not of the same length, or one has the ids in another order.
+    """
+    given = plain(value, name)
+    if not isinstance(given, Mapping):
+        return given
+    keys = set(given)
+    if name == "labels" and len(keys) == 2 and keys & {"id", "ids"} and keys & {"label", "labels"}:
+        given = {"id" if key in {"id", "ids"} else "label": column for key, column in given.items()}
+    ids = next((key for key in id_names(id_column) if key in given), None)
+    if ids is None:
+        return given
+    columns = {key: _one_by_one(plain(column, "values")) for key, column in given.items()}
+    words = texts(np.ravel(np.asarray(columns[ids])), name)
+    for key, column in columns.items():
+        if np.shape(column)[:1] != (len(words),):
+            raise WrongValue(
+                f"The column {key!r} of the {name} does not have {count_of(len(words), 'value')}, one for each id.",
+                hint="Give columns of the same length.",
+                code="score.lengths",
+            )
+    checked: pd.Index = pd.RangeIndex(0)
+    for column in columns.values():
+        if not isinstance(column, np.ndarray) and not column.index.equals(
+            checked
+        ):  # usually, all have the same
+            checked = column.index
+            _check_index(column, words, name, ids)
+    return pd.DataFrame({key: _column(column) for key, column in columns.items()})
+
+
+def _one_by_one(values: Plain) -> pd.DataFrame | pd.Series | NDArray[Any]:
+    """Return values in their order; a dictionary as a series with its keys as the index."""
     if isinstance(values, Mapping):
-        values = pd.Series([*values.values()], index=pd.Index([*values], dtype=object), dtype=object)
+        return pd.Series([*values.values()], index=pd.Index([*values], dtype=object), dtype=object)
+    return values
+
+
+def _task(name: str, values: Any, id_column: str | None) -> GivenTask:
+    values = _one_by_one(plain(values, "labels"))
     if isinstance(values, pd.DataFrame):
         values, rows = without_ids(values, "labels", id_column)
         return GivenTask(name=name, rows=rows, values=values)
@@ -128,11 +166,11 @@ def _task(name: str, values: Any, id_column: str | None) -> GivenTask:
     return GivenTask(name=name, rows=Rows(count=len(values)), values=values)
 
 
-def _column(values: Any) -> Any:
-    values = plain(values, "values")
-    if isinstance(values, np.ndarray) and values.ndim > 1:
-        values = values.ravel() if values.shape[1:] == (1,) else [*values]
-    return values.to_numpy() if isinstance(values, pd.Series) else values
+def _column(values: pd.DataFrame | pd.Series | NDArray[Any]) -> Any:
+    if isinstance(values, pd.Series):
+        return values.reset_index(drop=True)
+    array = np.asarray(values)
+    return array if array.ndim == 1 else array.ravel() if array.shape[1:] == (1,) else [*array]
 
 
 def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[pd.DataFrame, Rows]:
@@ -157,14 +195,7 @@ def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[
     ids = next((column for column in id_names(id_column) if column in table.columns), None)
     if ids is not None:
         words = texts(table[ids], name)
-        # numbers may be those of rows
-        index = () if table.index.dtype.kind in "iu" else tuple(map(as_text, table.index))
-        if index != words and set(index) == set(words):
-            raise WrongValue(
-                f"The index of the {name} has the same ids as the column {ids}, in another order.",
-                hint=f"Remove the one that is wrong: .reset_index(drop=True), or .drop(columns={ids!r}).",
-                code="score.two_meanings",
-            )
+        _check_index(table, words, name, ids)
         return table.drop(columns=ids), Rows(count=len(table), ids=words)
     rows = rows_of_index(table.index, name)
     if id_column is not None and rows.is_numbered:
@@ -173,18 +204,35 @@ def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[
             hint="Correct id_column.",
             code="score.id_column",
         )
-    similar = [column for column in table.columns if names_an_id(column)]
-    if similar and rows.is_numbered:
+    _check_names(name, table.columns if rows.is_numbered else ())
+    return table, rows
+
+
+def _check_index(values: Any, ids: tuple[str, ...], name: str, column: str) -> None:
+    """Refuse a table or a series whose index has the ids of a column, in another order; numbers may be those of rows."""
+    index = getattr(values, "index", pd.RangeIndex(0))
+    own = () if index.dtype.kind in "iu" else tuple(map(as_text, index))
+    if own != ids and set(own) == set(ids):
+        raise WrongValue(
+            f"The index of the {name} has the same ids as the column {column}, in another order.",
+            hint=f"Remove the one that is wrong: .reset_index(drop=True), or .drop(columns={column!r}).",
+            code="score.two_meanings",
+        )
+
+
+def _check_names(name: str, columns: Iterable[str]) -> None:
+    """Refuse columns that have ids, as their names say, although nobody said that these are the ids."""
+    if similar := [column for column in columns if names_an_id(column)]:
         raise WrongValue(
             f"The {name} have no column id, but {name_some(list(map(repr, similar)), SHOWN)}.",
             hint=f"If it has the ids, pass id_column={similar[0]!r}; else remove it.",
             code="score.id_column",
         )
-    return table, rows
 
 
-def _check_counting(name: str, column: pd.Series[Any]) -> None:
+def _check_counting(name: str, values: Any) -> None:
     """Refuse a column of labels that an index became when a table was written."""
+    column = pd.Series(values if np.ndim(values) == 1 else ()).infer_objects()
     ordered = np.sort(column.to_numpy()) if column.dtype.kind in "iuf" else np.empty(0)
     counts = len(ordered) >= FEWEST_COUNTED and np.array_equal(ordered - ordered[0], np.arange(len(ordered)))
     if name.casefold().startswith("unnamed:") or (counts and ordered[0] in {0, 1}):

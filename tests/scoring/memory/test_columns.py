@@ -80,8 +80,12 @@ def test_a_column_that_counts_the_rows_is_refused(numbers: Any, tmp_path: Path) 
     FRAME.assign(a=numbers, id=ids).to_csv(tmp_path / "e.csv", index=False)
     with pytest.raises(ValueError, match='column "a" of the embeddings only counts the rows'):
         ridge(tmp_path / "e.csv", pd.Series(LABELS, index=ids))
-    with pytest.raises(ValueError, match="'a' of the labels only counts the rows"):
-        ridge(MATRIX, pd.DataFrame({"a": range(ROWS), "height": LABELS}))
+    for labels in (
+        {"a": [*range(ROWS)], "height": LABELS},
+        pd.DataFrame({"a": range(ROWS), "height": LABELS}),
+    ):
+        with pytest.raises(ValueError, match="'a' of the labels only counts the rows"):
+            ridge(MATRIX, labels)
 
 
 @pytest.mark.parametrize("constant", [1e30, -3.4028235e38, 2.0**60])
@@ -161,6 +165,34 @@ def test_a_column_that_could_have_the_ids_is_asked_about(tmp_path: Path) -> None
         for labels in (shuffled, tmp_path / "height__regr.csv"):
             result = ridge(tmp_path / name, labels, id_column="image_id")
             assert (result.report.embedding_dim, result.to_frame()["score"].min() > 0.9) == (4, True)
+
+
+def test_a_column_of_ids_in_a_dictionary_is_no_task() -> None:
+    """Rows would be paired by position, without a note if ids are numbers; other columns of that name have a type."""
+    ids = np.arange(100, 100 + ROWS)
+    given, shuffled = pd.DataFrame(MATRIX, index=ids), np.random.RandomState(1).permutation(ROWS)
+    for name in ("ids", "ID", "tile_id"):
+        labels = {name: ids[shuffled], "height": LABELS[shuffled]}
+        with pytest.raises(ValueError, match=f"The labels have no column id, but '{name}'"):
+            ridge(given, labels)
+        assert ridge(given, labels, id_column=name).to_frame()["score"].min() > 0.9
+    assert ridge(MATRIX, {"tile_id__multiclass": ids % 3, "height": LABELS}).report.tasks
+    assert ridge(given, {"tile_id": pd.Series(ids % 3.5, ids), "height": pd.Series(LABELS, ids)}).report.tasks
+
+
+@pytest.mark.parametrize("column", [LABELS[1:], "height", np.array(1.5), 2 * [*LABELS]])
+def test_columns_of_a_dictionary_have_one_value_for_each_id(column: Any) -> None:
+    """Pandas has an error of its own, which names no column."""
+    ids = [f"p{number}" for number in range(ROWS)]
+    given = {"id": ids, "a": LABELS, "b": column}
+    for embeddings, labels in (
+        (pd.DataFrame(MATRIX, index=ids), given),
+        (given, pd.Series(LABELS, index=ids)),
+    ):
+        with pytest.raises(
+            ValueError, match=r"The column 'b' of the .* does not have 50 values, one for each id"
+        ):
+            ridge(embeddings, labels)
 
 
 def test_few_columns_with_nearly_all_the_variance_are_told() -> None:

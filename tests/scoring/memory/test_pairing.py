@@ -148,6 +148,15 @@ def test_an_index_that_contradicts_the_column_id_is_refused() -> None:
         scoring.score(table.assign(id=IDS[::-1]), pd.Series(np.arange(ROWS), IDS), "ridge", folds=2)
     with pytest.raises(ValueError, match=r"drop\(columns='tile'\)"):
         scoring.score(table.assign(tile=IDS[::-1]), np.arange(ROWS), "ridge", folds=2, id_column="tile")
+    labels = pd.Series(np.arange(ROWS), IDS)
+    for given, truth in (
+        ({"ids": IDS[::-1], "embeddings": table}, labels),
+        ({"id": IDS[::-1], **table}, labels),
+        (table, {"id": IDS[::-1], "height": labels}),
+        (table, {"ids": IDS[::-1], "label": labels.to_dict()}),
+    ):
+        with pytest.raises(ValueError, match=r"has the same ids as the column ids?, in another order"):
+            scoring.score(given, truth, "ridge", folds=2)
     numbers = table.set_axis(SHUFFLED, axis=0).assign(id=np.arange(ROWS))
     assert scoring.score(numbers, pd.Series(np.arange(ROWS) * 1.5), "ridge", folds=2).report.tasks
 

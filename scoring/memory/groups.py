@@ -11,7 +11,7 @@ import pandas as pd
 
 from scoring.errors import WrongType, WrongValue
 from scoring.memory.containers import plain
-from scoring.memory.given import without_ids
+from scoring.memory.given import are_columns, without_ids
 from scoring.memory.pairing import (
     SHOWN,
     Rows,
@@ -42,16 +42,18 @@ def take_column(table: Any, name: str, column: str, id_column: str | None) -> tu
 
 
 def refuse_column(labels: Any) -> None:
-    """Refuse a column of labels that may be one of groups.
+    """Refuse a column of labels, in a table or a dictionary, that may be one of groups.
 
     Raises:
         WrongValue: If there is one.
     """
-    names = [name for name in NAMES if isinstance(labels, pd.DataFrame) and name in labels.columns]
-    if names and labels.shape[1] > 1:
+    is_table = isinstance(labels, pd.DataFrame)
+    names = [name for name in NAMES if (is_table or are_columns(labels)) and name in labels]
+    if names and len([*labels]) > 1:
+        passed = repr(names[0]) if is_table else f"labels.pop({names[0]!r})"
         raise WrongValue(
             f"The labels have a column {names[0]!r}, which may be a task, or say which samples belong together.",
-            hint=f"Pass groups={names[0]!r}, so that no split parts a group; or rename the column, such as {names[0]}__multiclass.",
+            hint=f"Pass groups={passed}, so that no split parts a group; or rename the column, such as {names[0]}__multiclass.",
             code="score.groups",
         )
 

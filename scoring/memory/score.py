@@ -19,8 +19,15 @@ from rich.console import Console
 from scoring.documents import checked
 from scoring.errors import MissingFile, NeucoError, WrongType, WrongValue, python_errors
 from scoring.inputs.embeddings import without_suffix
-from scoring.memory.containers import is_dictionary, is_path, plain
-from scoring.memory.given import GivenEmbeddings, GivenTask, given_embeddings, given_tasks, index_of
+from scoring.memory.containers import is_dictionary, is_path
+from scoring.memory.given import (
+    GivenEmbeddings,
+    GivenTask,
+    given_embeddings,
+    given_tasks,
+    index_of,
+    with_ids,
+)
 from scoring.memory.groups import GivenGroups, given_groups, refuse_column, take_column, with_groups
 from scoring.memory.kinds import decide, split_name
 from scoring.memory.pairing import as_text, pair
@@ -285,13 +292,14 @@ def _without_groups(
 ) -> tuple[Any, Any, GivenGroups | None]:
     """Take groups that are a column out of its table."""
     if groups is None:
+        labels = labels if is_path(labels) else with_ids(labels, "labels", id_column)
         refuse_column(labels)
         return embeddings, labels, None
     if not isinstance(groups, str):
         return embeddings, labels, given_groups(groups)
     found, tables = [], []
     for value, name in ((embeddings, "embeddings"), (labels, "labels")):
-        table = value if is_path(value) or is_dictionary(value) else plain(value, name)
+        table = value if is_path(value) else with_ids(value, name, id_column)
         table, column = take_column(table, name, groups, id_column)
         tables.append(table)
         found += [column] if column else []

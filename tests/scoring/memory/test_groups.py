@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import scoring
@@ -39,6 +40,9 @@ FORMS: dict[str, Callable[[], Any]] = {
     "array next to tables": lambda: ridge(TABLE, SERIES, TILES),
     "column of mixed labels": lambda: ridge(TABLE, SERIES.to_frame().assign(tile=TILES).iloc[MIXED], "tile"),
     "column of embeddings, mixed labels": lambda: ridge(TABLE.assign(tile=TILES), SERIES.iloc[MIXED], "tile"),
+    "column of a dictionary of mixed labels": lambda: ridge(
+        TABLE, {"id": [*IDS[MIXED]], "height": LABELS[MIXED], "tile": TILES[MIXED]}, "tile"
+    ),
     "column next to ids": lambda: ridge(TABLE.assign(tile=TILES).reset_index(), SERIES, "tile"),
     "with spaces": lambda: ridge(MATRIX, LABELS, [f" {tile} " for tile in TILES]),
 }
@@ -96,6 +100,29 @@ def test_few_groups_are_told_and_equal_folds_count_once() -> None:
         len({*zip(parts, (fold.test.tobytes() for fold in result.report.tasks[0].folds), strict=True)}) == 5
     )
     assert "test_parts" not in EXPECTED.to_dict()["tasks"]["label"]  # of many groups
+
+
+GROUPED = {"id": [*IDS], "height": LABELS, "group": TILES}
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        GROUPED,
+        pa.table(GROUPED),
+        pd.DataFrame(GROUPED).to_dict("records"),
+        {"height": LABELS, "group": TILES},
+    ],
+    ids=["ids", "arrow", "records", "tasks"],
+)
+def test_a_column_of_groups_is_no_task_in_any_table(labels: Any) -> None:
+    """What the hint says can be done: groups of a table have the name of its column, those of a dictionary are taken out of it."""
+    with pytest.raises(ValueError, match="The labels have a column 'group'") as raised:
+        ridge(TABLE, labels)
+    is_table = not isinstance(labels, dict) or "id" in labels
+    assert ("groups='group'," if is_table else "groups=labels.pop('group'),") in str(raised.value)
+    groups = "group" if is_table else labels.pop("group")
+    assert f"{len({*TILES})} groups" in " ".join(ridge(TABLE, labels, groups).notes)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from os import PathLike
@@ -158,8 +158,7 @@ def rank(
         if isinstance(entries, pd.DataFrame):
             table = _checked(entries)
         else:
-            if isinstance(labels, Iterator):
-                labels = list(labels)
+            labels, options = score.kept(labels), score.kept(options)
             check_names("entry", [*map(str, entries)])
             for name, given in entries.items():
                 is_scored = labels is None or hasattr(given, "report")

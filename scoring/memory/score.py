@@ -139,7 +139,7 @@ def score(
         excluded = frozenset(without_suffix(as_text(identifier)) for identifier in left_out)
         column = None if id_column is None else str(id_column)
     named = embeddings if _are_several(embeddings) else {"": embeddings}
-    labels = list(labels) if isinstance(labels, Iterator) else labels
+    labels, groups = kept(labels), kept(groups)
     results = {}
     for name, given in named.items():
         with _told_of(name), python_errors():
@@ -151,6 +151,13 @@ def score(
             warnings.warn(f"{name}: {warning}" if name else warning, stacklevel=2)
         results[str(name)] = Result(report=report, settings=settings)
     return results if named is embeddings else results[""]
+
+
+def kept(value: Any) -> Any:
+    """Return a value that can be read again: a list of what an iterator yields, also in a dictionary."""
+    if is_dictionary(value):
+        return {key: [*item] if isinstance(item, Iterator) else item for key, item in value.items()}
+    return [*value] if isinstance(value, Iterator) else value
 
 
 def _are_several(value: Any) -> bool:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -151,6 +152,26 @@ def test_several_embeddings_are_scored_in_one_call(folder: Path) -> None:
     with pytest.raises(ValueError, match="NaN") as raised:
         scoring.score({"good": frame, "bad": frame * np.nan}, labels, **options)
     assert raised.value.__notes__ == ["This is about the embeddings bad."]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_iterators_serve_all_embeddings_of_a_call() -> None:
+    """The second would find labels, groups and excluded ids used up, and be scored on other samples."""
+    rows = np.random.RandomState(0).standard_normal((60, 4))
+    entries = {"one": rows, "same": rows.copy()}
+    options = {"probe": "ridge", "folds": 3, "progress": False}
+
+    def given() -> dict[str, Any]:
+        labels = {"sum": map(float, rows.sum(axis=1)), "high": (value > 0 for value in rows[:, 0])}
+        return {"labels": labels, "groups": (number // 4 for number in range(60))}
+
+    scored = scoring.score(entries, **given(), **options)
+    ranked = scoring.rank(
+        entries, **given(), exclude=map(str, range(10)), task_filter=iter(["sum", "high"]), **options
+    )
+    for results, samples in ((scored, 60), (ranked.results, 50)):
+        assert results["one"].to_frame().equals(results["same"].to_frame())
+        assert results["one"].to_frame()["samples"].tolist() == [samples, samples]
 
 
 @pytest.mark.parametrize(("probe", "library"), [("svm", "sklearn.svm"), ("mlp", "torch")])

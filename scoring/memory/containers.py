@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from scoring.errors import NeucoError, WrongType, WrongValue
+from scoring.inputs.columns import names_an_id
 
 Plain: TypeAlias = pd.DataFrame | pd.Series | Mapping[Any, Any] | NDArray[Any]
 LARGEST_DENSE = 4 << 30  # bytes of float32, of a sparse matrix that is made dense
@@ -80,7 +81,11 @@ def _of_library(value: Any, name: str) -> Plain | None:
     for convert in (_tensor, _dense, _table):
         if (converted := convert(value, name)) is not None:
             return converted
-    return _native(np.asarray(value), name) if hasattr(value, "__array__") else None
+    if not hasattr(value, "__array__"):
+        return None
+    if hasattr(value, "index"):
+        raise _unknown(value, name)  # a series whose ids would be lost
+    return _native(np.asarray(value), name)
 
 
 def _unknown(value: Any, name: str) -> WrongType:
@@ -149,6 +154,8 @@ def _table(value: Any, name: str) -> Plain | None:
     ways = [way for way in ("to_pandas", "__arrow_c_stream__", "__dataframe__") if hasattr(value, way)]
     if not ways:
         return None
+    if hasattr(value, "drop_vars") and hasattr(value, "ndim"):
+        _check_coordinates(value, name)
     for way in ways:
         try:
             if way == "to_pandas":
@@ -163,6 +170,19 @@ def _table(value: Any, name: str) -> Plain | None:
         if isinstance(table, (pd.DataFrame, pd.Series)):
             return table
     raise _unknown(value, name)
+
+
+def _check_coordinates(array: Any, name: str) -> None:
+    """Refuse an array of xarray with ids in a coordinate that is no index, which its data frame would lack."""
+    axis = array.dims[:1]
+    for called, ids in array.coords.items() if axis and axis[0] not in array.coords else ():
+        texts = {*map(str, ids.to_numpy().ravel().tolist())} if ids.dtype.kind in "OSU" else ()
+        if ids.dims == axis and (names_an_id(called) or len(texts) == len(ids)):
+            raise WrongValue(
+                f"The {name} have the coordinate {called!r}, which is no index, so these ids would be lost.",
+                hint=f"Make it the index: .swap_dims({ {axis[0]: called} }); or remove it: .drop_vars({called!r}).",
+                code="score.coordinate",
+            )
 
 
 def _sequence(items: list[Any], name: str) -> Plain:

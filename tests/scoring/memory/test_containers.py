@@ -98,6 +98,26 @@ def torch_tensor(values: Any) -> Any:
     return pytest.importorskip("torch").tensor(values, requires_grad=True).bfloat16()
 
 
+def xarray_of_samples(**coordinates: Any) -> Any:
+    """Return a labeled array whose first axis has no index."""
+    coords = {name: ("sample", values) for name, values in coordinates.items()}
+    return pytest.importorskip("xarray").DataArray(MATRIX, dims=("sample", "dim"), coords=coords)
+
+
+class WithIndex:
+    """A series with an index of its library, such as dask's, that is else an array."""
+
+    index = pd.Index(IDS)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Lose the index."""
+        return np.asarray(LABELS, dtype)
+
+    def compute(self) -> pd.Series[float]:
+        """Keep it."""
+        return SERIES
+
+
 def xarray_table(values: Any) -> Any:
     """Return a labeled array."""
     return pytest.importorskip("xarray").DataArray(values, dims=("id", "dim"), coords={"id": IDS})
@@ -110,6 +130,7 @@ WITH_IDS: dict[str, Callable[[], Any]] = {
     "pyarrow": lambda: TABLE,
     "polars": lambda: pytest.importorskip("polars").from_arrow(TABLE),
     "xarray": lambda: xarray_table(MATRIX),
+    "xarray with ids beside the axis": lambda: xarray_of_samples(id=IDS).swap_dims({"sample": "id"}),
     "records": lambda: TABLE.to_pylist(),
     "structured": structured,
     "masked and structured": lambda: structured(masked=True),
@@ -190,6 +211,23 @@ def test_masked_values_are_missing() -> None:
     with pytest.warns(UserWarning, match="6 cells are NaN"):
         masked = ridge(np.ma.masked_array(MATRIX, mask), LABELS)
     assert masked.q == ridge(np.where(mask, 0, MATRIX), LABELS).q
+
+
+@pytest.mark.parametrize("name", ["id", "tile_id", "tile"])
+def test_ids_that_a_conversion_would_lose_are_refused(name: str) -> None:
+    """Rows would be paired by position, although both sides have ids; other coordinates do not matter."""
+    with pytest.raises(
+        ValueError, match=rf"'{name}', which is no index.*swap_dims\(\{{'sample': '{name}'\}}\)"
+    ):
+        ridge(xarray_of_samples(**{name: IDS}), SERIES)
+    others = xarray_of_samples(lat=LABELS, country=["a", "b"] * (ROWS // 2))
+    assert ridge(others, LABELS).to_frame()["score"].min() > 0.9
+    dataset = xarray_table(MATRIX).to_dataset(name="embedding")[["embedding"]].isel(dim=0)
+    assert ridge(MATRIX, dataset).report.tasks
+    with pytest.raises(
+        TypeError, match=r"WithIndex, which cannot be read\. Give what its method compute\(\)"
+    ):
+        ridge(WITH_IDS["records"](), WithIndex())
 
 
 LOOP: list[Any] = [[1.0] * DIM for _ in range(ROWS)]

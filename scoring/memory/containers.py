@@ -190,10 +190,10 @@ def _sequence(items: list[Any], name: str) -> Plain:
     if items and all(isinstance(item, Mapping) for item in items):
         return pd.DataFrame(items)
     have_several_labels = name == "labels" and any(isinstance(item, (set, frozenset)) for item in items)
-    if have_several_labels or not any(_has_parts(item) for item in items):
+    if have_several_labels or not any(has_parts(item) for item in items):
         return _objects(items)
-    rows = [plain(item, name) if _has_parts(item) else item for item in items]
-    lengths = [len(row) if _has_parts(row) else None for row in rows]
+    rows = [plain(item, name) if has_parts(item) else item for item in items]
+    lengths = [len(row) if has_parts(row) else None for row in rows]
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
     if odd is not None:
         if name == "labels":
@@ -233,7 +233,8 @@ def _values(length: int | None) -> str:
     return "no list of values" if length is None else f"{length} value{'' if length == 1 else 's'}"
 
 
-def _has_parts(value: Any) -> bool:
+def has_parts(value: Any) -> bool:
+    """Return whether a value is a row or a list, not a scalar or a text."""
     return (
         isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) > 0
     ) or isinstance(value, Iterator)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import WrongType, WrongValue
 from scoring.inputs.columns import NUMBER_NAME, names_an_id
-from scoring.memory.containers import Plain, plain
+from scoring.memory.containers import Plain, has_parts, plain
 from scoring.memory.kinds import NUMBERS
 from scoring.memory.pairing import SHOWN, Rows, as_text, rows_of_index, texts
 from scoring.neuco_bench.labels import id_names
@@ -271,7 +271,9 @@ def _numbers(table: pd.DataFrame) -> pd.DataFrame | NDArray[Any]:
 
 def _holds_vectors(column: pd.Series[Any]) -> bool:
     given = column.dropna() if column.dtype.kind == "O" else column[:0]  # lists of pyarrow, too
-    return len(given) > 0 and all(isinstance(value, (list, tuple, np.ndarray)) for value in given)
+    return len(given) > 0 and all(
+        has_parts(value) and not isinstance(value, (Mapping, Set)) for value in given
+    )
 
 
 def _content(column: pd.Series[Any]) -> str:

@@ -144,6 +144,8 @@ WITH_IDS: dict[str, Callable[[], Any]] = {
     "vectors without a name": lambda: pd.Series([*MATRIX], index=IDS).to_frame(),
     "a series of vectors": lambda: pd.Series([*MATRIX], index=IDS),
     "texts of any length": lambda: {"ids": np.array(IDS, np.dtypes.StringDType()), "embeddings": MATRIX},
+    "a column of tensors": lambda: pd.DataFrame({"id": IDS, "vector": [*torch_tensor(MATRIX)]}),
+    "a series of series": lambda: pd.Series([*map(pd.Series, MATRIX)], index=IDS),
     "a dictionary of tensors": lambda: {key: torch_tensor(row) for key, row in zip(IDS, MATRIX, strict=True)},
 }
 WITHOUT: dict[str, Callable[[], Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from scoring.errors import WrongType, WrongValue
-from scoring.inputs.columns import NUMBER_NAME, names_an_id
+from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, names_an_id
 from scoring.memory.containers import Plain, has_parts, plain
 from scoring.memory.kinds import NUMBERS
 from scoring.memory.pairing import SHOWN, Rows, as_text, rows_of_index, texts
@@ -48,9 +49,11 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
     value = plain(value, "embeddings")
     if isinstance(value, Mapping):
         keys = set(value)
-        if (len(keys) == 2 and "ids" in keys) or keys in ({"id", "embedding"}, {"id", "embeddings"}):
-            name = "ids" if "ids" in keys else "id"
-            [vectors] = (plain(value[key], "embeddings") for key in keys - {name})
+        names = keys & {id_column} or keys & {"id", "ids"}
+        wholes = keys - names if len(keys) == 2 and "ids" in keys else keys & {"embedding", "embeddings"}
+        if len(names) == len(wholes) == 1:  # others are no embeddings, as in an NPZ file
+            [name], [column] = names, wholes
+            vectors = plain(value[column], "embeddings")
             words = texts(np.ravel(np.asarray(plain(value[name], "ids"))), "embeddings")
             _check_index(vectors, words, "embeddings", name)
             if not isinstance(vectors, Mapping) and len(words) != len(vectors):
@@ -62,6 +65,8 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
             return GivenEmbeddings(rows=Rows(count=len(words), ids=words), table=_matrix(vectors))
         value = with_ids(value, "embeddings", id_column)
         if isinstance(value, Mapping):
+            first = [*map(str, islice(value, EXTRA_COLUMNS))]  # if it has more, these are ids
+            _check_names("embeddings", first if not all(map(names_an_id, first)) else ())
             words = texts(value, "embeddings")
             return GivenEmbeddings(
                 rows=Rows(count=len(words), ids=words), table=_matrix(plain([*value.values()], "embeddings"))

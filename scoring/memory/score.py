@@ -162,7 +162,7 @@ def kept(value: Any) -> Any:
 
 def _are_several(value: Any) -> bool:
     """Return whether a value is a dictionary of names and embeddings, not of ids and vectors."""
-    if not is_dictionary(value) or not value or not {*id_names(None)}.isdisjoint(value):
+    if not is_dictionary(value) or not value or not {"ids", *id_names(None)}.isdisjoint(value):
         return False
     return all(map(_are_rows, value.values()))
 

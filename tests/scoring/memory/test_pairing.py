@@ -135,6 +135,8 @@ def test_ids_in_a_column_that_nobody_named_are_found() -> None:
     for given, options in ((series[::-1], {}), (labels, {"groups": series // 9})):
         with pytest.raises(ValueError, match=r"are in their column 'index'.*Pass id_column='index'"):
             scoring.score(table, given, "ridge", folds=2, **options)
+    with pytest.raises(ValueError, match=r"have no column id, but 'image_id'.*id_column='image_id'"):
+        scoring.score({"image_id": IDS, "embeddings": matrix}, series, "ridge", folds=2)
     with pytest.warns(UserWarning, match="1 extra column was ignored"):
         assert scoring.score(table, labels, "ridge", folds=2).report.notes == ()
     named = scoring.score(table, series[::-1], "ridge", folds=2, id_column="index")
@@ -188,6 +190,14 @@ FORMS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
         {"ids": IDS, "embeddings": x},
         dict(zip(IDS[SHUFFLED], y.iloc[SHUFFLED], strict=True)),
     ),
+    "ids, embeddings and more": lambda x, y: (
+        {"ids": IDS[:, None], "embeddings": x, "model": "ours", "patch": x[:3]},
+        y.set_axis(IDS).iloc[SHUFFLED],
+    ),
+    "another column of a dictionary": lambda x, y: (
+        {"id": np.arange(ROWS), "image": IDS, "embedding": x},
+        y.set_axis(IDS).iloc[SHUFFLED],
+    ),
     "ids and other names": lambda x, y: ({"x": x, "ids": IDS}, y.set_axis(IDS).iloc[SHUFFLED]),
     "columns": lambda x, y: (
         {"id": IDS, **{str(number): x[:, number] for number in range(6)}},
@@ -204,6 +214,6 @@ FORMS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
 def test_every_form_of_linear_labels_is_learned(form: str, data: tuple[Any, Any]) -> None:
     """A ridge probe finds labels that are linear, unless they are paired wrongly."""
     embeddings, labels = FORMS[form](*data)
-    column = "image" if form == "another column" else None
+    column = "image" if form.startswith("another column") else None
     frame = scoring.score(embeddings, labels, "ridge", folds=2, progress=False, id_column=column).to_frame()
     assert frame["score"].min() > 0.95

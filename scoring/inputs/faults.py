@@ -343,7 +343,7 @@ class Faults:
     def sentence(self, code: str) -> str:
         """Return what is wrong, with examples, without a full stop."""
         kind, count, examples = CATALOGUE[code], self.counts[code], self.examples[code]
-        text = kind.plural.format(count=f"{count:,}") if kind.plural and count > 1 else kind.singular
+        text = kind.plural.format(count=f"{count:,}") if kind.plural and count != 1 else kind.singular
         if examples:
             rest = "; and so on" if kind.plural and count > len(examples) else ""
             text = f"{text}: {'; '.join(examples)}{rest}"

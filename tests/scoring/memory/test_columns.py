@@ -130,6 +130,16 @@ def test_the_labels_inside_the_embeddings_are_refused() -> None:
     assert "Note: The column 4" in repr(result)
 
 
+def test_ids_alone_are_no_embeddings(tmp_path: Path) -> None:
+    """The message counts no other names."""
+    ids = [f"p{number}" for number in range(ROWS)]
+    table = pd.DataFrame({"id": ids})
+    table.to_csv(tmp_path / "e.csv", index=False)
+    for given in (table, tmp_path / "e.csv", table.set_index("id")):
+        with pytest.raises(ValueError, match="; 0 have other names"):
+            ridge(given, pd.Series(LABELS, index=ids))
+
+
 @pytest.mark.parametrize("name", ["size", "level_1"])
 def test_columns_without_numbers_are_listed(name: str) -> None:
     """A series such as emb_0 to emb_3 is not."""

@@ -374,7 +374,8 @@ def _labeled(
             if task.rows.ids is None or task.rows.is_numbered:
                 raise WrongValue(
                     f"The labels of the task {name} have no ids, but the embeddings are a file, which has.",
-                    hint="Give a pandas Series or DataFrame with the ids as its index.",
+                    hint="Give a table with a column id, or with the ids as its index; an index that counts from 0 could be positions,"
+                    " so make it text: labels.set_axis(labels.index.astype(str)).",
                     code="score.no_ids",
                 )
             ids = task.rows.ids

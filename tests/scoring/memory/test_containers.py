@@ -406,6 +406,17 @@ def test_files_and_what_is_in_memory_go_together(tmp_path: Path) -> None:
     for embeddings, labels in ((tmp_path / "e.csv", LABELS), (MATRIX, tmp_path / "height__regr.csv")):
         with pytest.raises(ValueError, match="have no ids"):
             ridge(embeddings, labels)
+    pd.DataFrame(MATRIX).rename_axis("id").to_csv(tmp_path / "numbered.csv")
+    counted = pd.Series(LABELS)
+    with pytest.raises(
+        ValueError, match=r"column id, .*make it text: labels\.set_axis\(labels\.index\.astype\(str\)\)"
+    ):
+        ridge(tmp_path / "numbered.csv", counted)
+    for labels in (
+        counted.set_axis(counted.index.astype(str)),
+        pd.DataFrame({"id": range(ROWS), "y": LABELS}),
+    ):
+        assert ridge(tmp_path / "numbered.csv", labels).to_frame()["score"].min() > 0.9
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -38,9 +38,10 @@ NAMES = (
         "centre_easting",
         "doy",
     ),
+    *("fid", "ogc_fid", "OBJECTID", "gid"),
     *("system:index", "year", "years", "acquisition_date", "center_lat", "utm_zone", "split", "bbox", ""),
 )
-"""As in tables of pandas, R, Earth Engine and Major TOM."""
+"""As in tables of pandas, R, GDAL, ArcGIS, PostGIS, Earth Engine and Major TOM."""
 
 
 def ridge(embeddings: Any, labels: Any = LABELS, **options: Any) -> Any:

@@ -204,6 +204,17 @@ def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return number
 
 
+def _of_python(value: Any) -> Any:
+    """Return an argument as values of Python, which the results repeat as JSON: a list for an array, a series, a range or an iterator."""
+    if isinstance(value, Mapping):
+        return {key: _of_python(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return [*map(_of_python, value)]
+    return value
+
+
 def _settings(
     probe: str, folds: int, options: Mapping[str, Any], params: Mapping[str, Any]
 ) -> StandaloneSettings:
@@ -215,10 +226,7 @@ def _settings(
             code="score.argument",
         )
     model = probe_class(probe).parameters
-    values, options = (
-        {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
-        for given in (params, options)
-    )
+    values, options = _of_python(params), _of_python(options)
     parameters = parameters_of(probe)
     for name in values.keys() - {*parameters}:
         known = [*(score.__kwdefaults__ or {}), *parameters]

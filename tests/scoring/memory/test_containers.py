@@ -379,6 +379,25 @@ def test_wrong_arguments_are_named_as_the_caller_wrote_them(
         scoring.score(MATRIX, LABELS, **{"probe": "ridge", "folds": 2, "progress": False, **options})
 
 
+@pytest.mark.parametrize(
+    "alphas",
+    [
+        np.array([1.0, 10.0]),
+        pd.Series([1.0, 10.0]),
+        [np.float32(1), np.int64(10)],
+        range(1, 11, 9),
+        iter([1, 10]),
+    ],
+    ids=["array", "series", "scalars", "range", "iterator"],
+)
+def test_arguments_of_any_library_are_in_the_results(alphas: Any, tmp_path: Path) -> None:
+    """They are saved as the numbers that they are."""
+    result = ridge(MATRIX, LABELS, alphas=alphas)
+    result.save(tmp_path / "run")
+    assert result.to_dict()["config"]["probe_params"] == {"alphas": [1, 10]}
+    assert result.q == ridge(MATRIX, LABELS, alphas=[1, 10]).q
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """An address on the web is not a file."""
     for embeddings, labels in ((tmp_path / "x.csv", SERIES), (MATRIX, str(tmp_path / "x.csv"))):

@@ -112,11 +112,16 @@ def _by_sample(
 ) -> tuple[Mapping[str, str], list[str]]:
     if given.rows.are_named and (not sides or any(rows.are_named for rows, _ in sides)):
         ids = given.rows.ids or ()
-        if len({*ids}) == len(ids):
-            return dict(zip(ids, given.values, strict=True)), []
-        raise WrongValue(
-            "The groups have an id more than once.", hint="Keep each id once.", code="score.groups"
-        )
+        if len({*ids}) < len(ids):
+            raise WrongValue(
+                "The groups have an id more than once.", hint="Keep each id once.", code="score.groups"
+            )
+        of_id = dict(zip(ids, given.values, strict=True))
+        if all(rows.are_named for rows, _ in sides):
+            return of_id, []
+        # Samples have the numbers of rows as their names where the embeddings have no ids.
+        named = [zip(rows.ids or (), names, strict=True) for rows, names in sides if rows.are_named]
+        return {name: of_id[own] for pairs in named for own, name in pairs if own in of_id}, []
     fitting = {tuple(names) for rows, names in sides if rows.count == len(given.values)}
     if len(fitting) == 1:
         notes = {

@@ -21,6 +21,7 @@ IDS = pd.Index([f"p_{number:03}" for number in range(ROWS)], name="id")
 TABLE = pd.DataFrame(MATRIX, index=IDS)
 SERIES = pd.Series(LABELS, index=IDS, name="height")
 NUMBERED = pd.DataFrame(MATRIX)
+NUMBERED_LABELS = pd.Series(LABELS, name="height")
 MIXED = RANDOM.permutation(ROWS)
 
 
@@ -44,6 +45,18 @@ FORMS: dict[str, Callable[[], Any]] = {
         TABLE, {"id": [*IDS[MIXED]], "height": LABELS[MIXED], "tile": TILES[MIXED]}, "tile"
     ),
     "column next to ids": lambda: ridge(TABLE.assign(tile=TILES).reset_index(), SERIES, "tile"),
+    "series next to mixed labels and an array": lambda: ridge(
+        MATRIX[MIXED], NUMBERED_LABELS.iloc[MIXED], pd.Series(TILES)[MIXED]
+    ),
+    "mixed series next to mixed labels and an array": lambda: ridge(
+        MATRIX[MIXED], NUMBERED_LABELS.iloc[MIXED], pd.Series(TILES)[MIXED[::-1]]
+    ),
+    "dictionaries next to a mixed array": lambda: ridge(
+        MATRIX[MIXED], SERIES.iloc[MIXED].to_dict(), dict(zip(IDS, TILES, strict=True))
+    ),
+    "column of mixed labels next to an array": lambda: ridge(
+        MATRIX[MIXED], NUMBERED_LABELS.to_frame().assign(tile=TILES).iloc[MIXED], "tile"
+    ),
     "with spaces": lambda: ridge(MATRIX, LABELS, [f" {tile} " for tile in TILES]),
 }
 

@@ -28,6 +28,7 @@ class Rows:
         count: How many.
         ids: The id of each, as text; None if they have none, as in an array.
         is_numbered: Whether the ids are the index 0 to n - 1 that pandas makes, so that nobody chose them.
+        has_numbers: Whether they are any index of whole numbers, so that they may be left of such an index.
         levels: The names of the parts of an id, if it has several with names.
         unread: The columns that are neither ids nor dimensions, by name; one may have ids.
     """
@@ -35,6 +36,7 @@ class Rows:
     count: int
     ids: tuple[str, ...] | None = None
     is_numbered: bool = False
+    has_numbers: bool = False
     levels: tuple[str, ...] = ()
     unread: Mapping[str, Iterable[Any]] = field(default_factory=dict)
 
@@ -46,11 +48,15 @@ class Rows:
 
 def rows_of_index(index: pd.Index, name: str) -> Rows:
     """Return the rows of a table of pandas with this index."""
-    is_numbered = (
-        index.nlevels == 1 and index.dtype.kind in "iu" and bool((index == np.arange(len(index))).all())
-    )
+    has_numbers = index.nlevels == 1 and index.dtype.kind in "iu"
     levels = tuple(map(str, index.names)) if index.nlevels > 1 and None not in index.names else ()
-    return Rows(count=len(index), ids=texts(index, name), is_numbered=is_numbered, levels=levels)
+    return Rows(
+        count=len(index),
+        ids=texts(index, name),
+        is_numbered=has_numbers and bool((index == np.arange(len(index))).all()),
+        has_numbers=has_numbers,
+        levels=levels,
+    )
 
 
 def texts(ids: Iterable[Any], name: str) -> tuple[str, ...]:
@@ -167,7 +173,11 @@ def note_on_position(sides: Mapping[str, Rows], name: str) -> str:
     chosen = [side for side, rows in sides.items() if rows.are_named]
     ids = sides[chosen[0]].ids or () if chosen else ()
     # A selection of rows next to an array was selected from it, too; rows in another order may have been shuffled alone.
-    is_selection = all(text.isdecimal() for text in ids) and {*ids} != {*map(str, range(len(ids)))}
+    is_selection = (
+        any(sides[side].has_numbers for side in chosen)
+        and all(text.isdecimal() for text in ids)
+        and {*ids} != {*map(str, range(len(ids)))}
+    )
     if not chosen or (is_selection and None in {rows.ids for rows in sides.values()}):
         return ""
     [lacking] = sides.keys() - {chosen[0]}

@@ -103,6 +103,23 @@ def test_rows_that_are_paired_by_position_although_one_side_has_ids_are_noted() 
     assert pair(rows_of("default", "selected"), rows_of("numbers", "selected"), "height")[1] == note
 
 
+def test_numbers_that_are_named_as_ids_are_noted() -> None:
+    """Unlike an index of numbers next to an array, nothing but an id is meant: the order may be another one."""
+    matrix, numbers = np.random.RandomState(0).standard_normal((ROWS, 3)), np.arange(ROWS) * 7 + 1000
+    labels = pd.Series(np.arange(ROWS) * 1.5, index=numbers, name="height")
+    for given in (
+        labels.to_dict(),
+        labels.rename_axis("id").reset_index(),
+        {"ids": numbers, "label": labels.to_numpy()},
+    ):
+        [note] = scoring.score(matrix, given, "ridge", folds=2).notes
+        assert "rows are paired by position, because only the labels" in note
+    assert scoring.score(matrix, labels, "ridge", folds=2).notes == ()
+    groups = dict(zip(numbers, numbers // 21, strict=True))
+    [note, _] = scoring.score(matrix, labels.to_numpy(), "ridge", folds=2, groups=groups).notes
+    assert note.startswith("groups: rows are paired by position")
+
+
 def test_ids_are_compared_as_text() -> None:
     """Numbers are whole, bytes are text, suffixes of files are left out; a missing or repeated id is refused."""
     assert texts([7, 7.0, np.float32(7), b"a", "a.zarr.zip", " a", "a\u00a0"], "embeddings") == (

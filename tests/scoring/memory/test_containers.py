@@ -367,6 +367,25 @@ def test_ids_to_leave_out_may_have_any_type_that_ids_have(ids: list[Any]) -> Non
         ridge(*given, exclude=ids)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("ids", [IDS, np.random.RandomState(1).permutation(ROWS), np.arange(ROWS) + 5])
+def test_ids_to_leave_out_are_those_of_labels_if_embeddings_have_none(ids: Any) -> None:
+    """Not numbers of rows; of arrays alone, they are."""
+    labels = pd.Series(LABELS, index=ids)
+
+    def kept(embeddings: Any, labels: Any, **options: Any) -> list[list[float]]:
+        [task] = ridge(embeddings, labels, **options).report.tasks
+        return [*task.data.rows.tolist()]
+
+    fewer = kept(MATRIX[3:], LABELS[3:])
+    assert kept(MATRIX, LABELS, exclude=range(3)) == kept(MATRIX, labels, exclude=ids[:3]) == fewer
+    if "0" not in map(str, ids):
+        assert kept(pd.DataFrame(MATRIX), labels, exclude=ids[:3]) == fewer
+        with pytest.raises(ValueError, match="but '0', which could be the number of a row"):
+            ridge(MATRIX, labels, exclude=[0])
+    assert "No sample was left out" in repr(ridge(MATRIX, labels, exclude=["x"]))
+
+
 @pytest.mark.parametrize(("options", "error", "message"), ARGUMENTS)
 def test_wrong_arguments_are_named_as_the_caller_wrote_them(
     options: dict[str, Any], error: type[Exception], message: str

@@ -29,6 +29,11 @@ def kind_of(values: Any, name: str = "land") -> tuple[TaskKind, np.ndarray[Any, 
     return decide(own, plain(values, "labels"), declared)
 
 
+def arrow(values: pyarrow.Array) -> pd.Series[Any]:
+    """Return a series that pandas leaves to pyarrow."""
+    return pd.Series(values, dtype=pd.ArrowDtype(values.type))
+
+
 KINDS: dict[str, tuple[Any, str]] = {
     "floats": (VALUES, "regr"),
     "big-endian": (VALUES.astype(">f4"), "regr"),
@@ -51,6 +56,9 @@ KINDS: dict[str, tuple[Any, str]] = {
     "texts": (NAMES, "multiclass"),
     "texts as objects": (NAMES.astype(object), "multiclass"),
     "a series of texts": (pd.Series(NAMES), "multiclass"),
+    "arrow's texts with a dictionary": (arrow(pyarrow.array(NAMES).dictionary_encode()), "multiclass"),
+    "arrow's numbers with a dictionary": (arrow(pyarrow.array(THREE).dictionary_encode()), "multiclass"),
+    "arrow's booleans": (arrow(pyarrow.array(PAIR == 1)), "cls"),
     "bytes": (NAMES.astype("S"), "multiclass"),
     "two texts": (np.array(["b", "a"])[PAIR], "multiclass"),
     "categories": (pd.Categorical(THREE), "multiclass"),
@@ -110,6 +118,8 @@ def test_only_none_nan_and_na_are_missing() -> None:
         assert labeled.tolist() == [False] + [True] * (ROWS - 1)
         kind, labeled = kind_of([missing, *VALUES[1:]])
         assert (kind.kind, labeled.sum()) == ("regr", ROWS - 1)
+    kind, labeled = kind_of(arrow(pyarrow.array([None, np.nan, *VALUES[2:]], from_pandas=False)))
+    assert (kind.kind, labeled.sum()) == ("regr", ROWS - 2)
     masked = np.ma.masked_array(PAIR, mask=THREE == 2)
     kind, labeled = kind_of(masked)
     assert (kind.kind, labeled.tolist()) == ("cls", (THREE != 2).tolist())

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 
 import typer
@@ -244,6 +245,8 @@ def alive(
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in shells."""
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a command."""
 UNWRITABLE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF}
 """Errors of an output that takes no more: its reader has ended, a disk, a quota or a file's limit is full, or it is closed."""
 
@@ -280,8 +283,16 @@ def hear_of_children() -> None:
 
 
 def end_in_order() -> None:
-    """On SIGTERM, leave all contexts first, so that no temporary folder and no child process stays."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    """On SIGTERM, or if the terminal is closed, leave all contexts first, so that no temporary folder and no child process stays."""
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as after nohup
+            signal.signal(number, _leave)
+
+
+def _leave(number: int, _: FrameType | None) -> NoReturn:
+    for other in ENDING:  # a shell and the system each send SIGHUP when a terminal is closed
+        signal.signal(other, lambda *_: None)  # SIG_IGN would hold for child processes too
+    sys.exit(128 + number)
 
 
 def end(status: int) -> NoReturn:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import zipfile
@@ -119,21 +120,43 @@ def test_an_old_file_that_is_removed_meanwhile_ends_no_backup(harness: Harness, 
 KILLED = """
 import os, pathlib, sys
 from worker.organizer import archiving, session
-config, archive = map(pathlib.Path, sys.argv[1:])
+from worker.participant.commands import end_in_order
+end_in_order()
+config, archive, number = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
 with session.open_session(config) as opened:
-    archiving.write_backup(opened, config, archive, progress=lambda *_: os.kill(os.getpid(), 9))
+    archiving.write_backup(opened, config, archive, progress=lambda *_: os.kill(os.getpid(), number))
 """
+
+
+def killed(harness: Harness, archive: Path, number: int, *before: str) -> int:
+    """Send a signal to a backup that has written everything, and return its exit status."""
+    with open_session(harness.path) as session:
+        (archive.parent / "file").write_bytes(b"x")
+        session.files.keep(archive.parent / "file", "0" * 64)
+    command = [*before, sys.executable, "-c", KILLED, harness.path, archive, str(number)]
+    return subprocess.run(command, cwd=ROOT, check=False, stdin=subprocess.DEVNULL).returncode
+
+
+def copies(harness: Harness) -> list[Path]:
+    """Return the folders with copies of the database."""
+    return [path.parent for path in harness.state.rglob("worker.db") if path.parent != harness.state]
+
+
+@pytest.mark.processes
+def test_nothing_stays_of_a_backup_whose_terminal_is_closed(harness: Harness, tmp_path: Path) -> None:
+    """Neither the copy of the database nor half an archive with the secret; after nohup, the backup goes on."""
+    archive = tmp_path / "a.zip"
+    assert killed(harness, archive, signal.SIGHUP) == 128 + signal.SIGHUP
+    assert copies(harness) == [*tmp_path.glob("a.zip*")] == []
+    assert killed(harness, archive, signal.SIGHUP, "nohup") == 0
+    assert [path.name for path in tmp_path.glob("a.zip*")] == ["a.zip"]
 
 
 @pytest.mark.processes
 def test_a_copy_that_a_killed_backup_leaves_is_removed(harness: Harness, tmp_path: Path) -> None:
     """It holds the whole database. A start of the worker removes it a day later; until then, the backup might still be running."""
-    with open_session(harness.path) as session:
-        (tmp_path / "file").write_bytes(b"x")
-        session.files.keep(tmp_path / "file", "0" * 64)
-    command = [sys.executable, "-c", KILLED, harness.path, tmp_path / "a.zip"]
-    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -9
-    (left,) = [path.parent for path in harness.state.rglob("worker.db") if path.parent != harness.state]
+    assert killed(harness, tmp_path / "a.zip", signal.SIGKILL) == -signal.SIGKILL
+    (left,) = copies(harness)
     with harness.worker():
         assert left.exists()
     os.utime(left, (0, 0))

@@ -40,8 +40,7 @@ def write_backup(
     """Write everything that a challenge needs to continue elsewhere; return the archive's size in bytes.
 
     The database is copied with SQLite's own backup, so a daemon may be running. The copy says that it is one, so that no worker that uses
-    it, however it was unpacked, takes it for complete. The archive is written with mode 0600 under another name, and moved to its place
-    when it is complete.
+    it, however it was unpacked, takes it for complete. The archive is written with mode 0600, and gets its name when it is complete.
 
     Args:
         session: The challenge.
@@ -78,19 +77,19 @@ def write_backup(
         ):
             copy = _copied_database(database, Path(folder), now=session.now)
             temporary.unlink(missing_ok=True)  # a file that is there already would keep its mode
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with (
-                os.fdopen(handle, "wb") as file,
-                zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,
-            ):
-                target.writestr(CONFIGURATION, _rewritten(configuration, config))
-                for path, name in _members(session, copy):
-                    _add(target, path, name)
-                stored = list(session.files.stored())
-                for path in stored:
-                    with contextlib.suppress(FileNotFoundError):  # the worker may remove an old one meanwhile
-                        _add(target, path, f"state/files/{path.parent.name}/{path.name}")
-                    progress(1, len(stored))
+            with os.fdopen(_opened(temporary), "wb") as file:
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
+                    target.writestr(CONFIGURATION, _rewritten(configuration, config))
+                    for path, name in _members(session, copy):
+                        _add(target, path, name)
+                    stored = list(session.files.stored())
+                    for path in stored:
+                        with contextlib.suppress(FileNotFoundError):  # the worker may remove an old one
+                            _add(target, path, f"state/files/{path.parent.name}/{path.name}")
+                        progress(1, len(stored))
+                file.flush()
+                with contextlib.suppress(FileExistsError):  # it has had its name from the beginning
+                    os.link(f"/proc/self/fd/{file.fileno()}", temporary, src_dir_fd=file.fileno())
         temporary.replace(archive)
     except OSError as error:
         raise InfrastructureError(
@@ -102,6 +101,14 @@ def write_backup(
         with contextlib.suppress(OSError):  # on a read-only file system, although nothing was written
             temporary.unlink()
     return archive.stat().st_size
+
+
+def _opened(path: Path) -> int:
+    """Open a new file without a name, so that nothing of it stays if the command is killed; with its name where the disk lacks this."""
+    try:
+        return os.open(path.parent, os.O_WRONLY | os.O_TMPFILE, 0o600)
+    except OSError:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
 def _copied_database(database: Path, folder: Path, *, now: datetime) -> Path:

@@ -147,9 +147,13 @@ def _members(session: OrganizerSession, database: Path) -> Iterator[tuple[Path, 
             suffices = has_scores(tx, codename)
         for reference, name in ((phase.tasks, f"tasks/{codename}"), (phase.ids, f"ids/{codename}.txt")):
             source = configuration.path(reference)
-            if source.exists() or not suffices:
-                paths = [path for path in (source, *source.rglob("*")) if not path.is_dir()]
-                yield from ((path, str(Path(name, path.relative_to(source)))) for path in paths)
+            if source.is_dir():  # a task may be a link to a folder; an editor's lock is a link to nothing
+                paths = [path for task in source.iterdir() for path in (task, *task.rglob("*"))]
+                yield from (
+                    (path, str(Path(name, path.relative_to(source)))) for path in paths if path.is_file()
+                )
+            elif source.exists() or not suffices:
+                yield source, name
 
 
 def _rewritten(configuration: Configuration, config: Path) -> str:

@@ -117,6 +117,24 @@ def test_an_old_file_that_is_removed_meanwhile_ends_no_backup(harness: Harness, 
         assert len(hashes.intersection(Path(name).name for name in members.namelist())) == 1
 
 
+@pytest.mark.processes
+def test_a_linked_task_is_in_a_backup_and_an_editors_lock_is_not(harness: Harness, tmp_path: Path) -> None:
+    """A task package may be on another disk; Emacs keeps a link to nowhere next to a file that has unsaved changes."""
+    tasks = harness.folder / "tasks" / "dev"
+    (tmp_path / "delta" / "data").mkdir(parents=True)
+    (tmp_path / "delta" / "data" / "labels.csv").write_text("id,label\n")
+    (tasks / "delta").symlink_to(tmp_path / "delta")
+    (tasks / ".#alpha__regr.csv").symlink_to("somebody@machine.4711:1764500000")
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip") as members:
+        names = {name for name in members.namelist() if name.startswith("tasks/dev/")}
+    assert names == {
+        f"tasks/dev/{name}"
+        for name in ("alpha__regr.csv", "beta__cls.csv", "gamma__regr.csv", "delta/data/labels.csv")
+    }
+
+
 KILLED = """
 import os, pathlib, sys
 from worker.organizer import archiving, session

@@ -66,8 +66,10 @@ def test_a_whole_local_challenge_runs_in_one_command(
     """With `--run`, the worker answers a file that the printed line submits, the other printed line lists it, and a board is pushed.
 
     The challenge may be named by its folder. The copy has its own tasks, ids and secret, so that changing them changes nothing here.
+    An editor's lock, which leads nowhere, is not copied.
     """
     local = tmp_path / "local"
+    (harness.folder / "tasks" / "dev" / ".#alpha__regr.csv").symlink_to("somebody@machine.4711")
     (tmp_path / "embeddings.csv").write_bytes(embeddings(1))
     with served("--config", str(harness.folder), "--team", "Alice", "--run", str(local)) as printed:
         submit, read = (line for line in printed.splitlines() if line.startswith("curl "))

@@ -93,7 +93,7 @@ def copied(folder: RehearsalFolder, configuration: Configuration) -> Configurati
     (folder.path / "ids").mkdir()
     for codename, phase in configuration.phases.items():
         tasks, ids = folder.path / "tasks" / codename, folder.path / "ids" / f"{codename}.txt"
-        shutil.copytree(configuration.path(phase.tasks), tasks)
+        shutil.copytree(configuration.path(phase.tasks), tasks, ignore=shutil.ignore_patterns(".*"))
         shutil.copy(configuration.path(phase.ids), ids)
         phases[codename] = phase.model_copy(update={"tasks": tasks, "ids": ids})
     challenge = configuration.challenge.model_copy(update={"secret": secret})

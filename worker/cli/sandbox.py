@@ -21,7 +21,8 @@ WORKERS_CALLS = 6000
 def sandbox(
     *,
     port: Annotated[
-        int, typer.Option(help="Port of the API; the files get the next one; 0: any free ones.")
+        int,
+        typer.Option(min=0, max=65534, help="Port of the API; the files get the next; 0: any free."),
     ] = 8000,
     throttle: Annotated[int, typer.Option(min=1, help="Calls that an account may make in a minute.")] = 60,
     visibility: Annotated[

@@ -97,6 +97,15 @@ def test_a_signal_ends_it_even_as_it_begins_to_wait() -> None:
     assert ended.returncode == 0
 
 
+@pytest.mark.parametrize("port", ["-1", "65535"])
+def test_a_port_that_leaves_none_for_the_files_is_refused(
+    port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The files get the next one."""
+    assert guarded(["sandbox", "--port", port]) == 2
+    assert "Invalid value for '--port'" in capsys.readouterr().err
+
+
 def typed(line: str, folder: Path) -> str:
     """Run a line in a shell and return what it prints."""
     return subprocess.run(line, shell=True, cwd=folder, check=True, capture_output=True, text=True).stdout

@@ -99,7 +99,7 @@ def _missing(sentence: str, hint: str) -> OrganizerError:
 
 def _content(path: Path, key: str) -> str:
     try:
-        value = contents(path).decode().strip()
+        value = contents(path).decode("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError):
         value = ""
     if value:

@@ -172,3 +172,11 @@ def test_only_a_secret_can_be_a_credential(tmp_path: Path) -> None:
     path.write_text(VALID.replace("folds: 3", "tasks: credential:dev"))
     with pytest.raises(OrganizerError, match=r"There is no tasks folder .*/credential:dev"):
         read_phase(load(path), "dev", bytes(32))
+
+
+def test_a_byte_order_mark_is_no_part_of_a_secret(tmp_path: Path) -> None:
+    """Some editors write it at the beginning of every file, unseen; the configuration may have one, too."""
+    (tmp_path / "challenge.yaml").write_text(VALID, encoding="utf-8-sig")
+    (tmp_path / "token").write_text("0123abcd\r\n", encoding="utf-8-sig")
+    configuration = load(tmp_path / "challenge.yaml")
+    assert configuration.secret("file:token", "evalai.token").get_secret_value() == "0123abcd"

@@ -157,9 +157,7 @@ class Configuration(Section):
     def repository_url(self) -> str:
         """The leaderboard repository; a local path made absolute."""
         text = self.leaderboard.repository
-        if text.startswith(("./", "../", "/", "~")):
-            return str(self.path(Path(text)))
-        return text
+        return text if re.match("[^/]+:", text) else str(self.path(Path(text)))
 
     @property
     def board_address(self) -> str | None:

@@ -180,3 +180,20 @@ def test_a_byte_order_mark_is_no_part_of_a_secret(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("0123abcd\r\n", encoding="utf-8-sig")
     configuration = load(tmp_path / "challenge.yaml")
     assert configuration.secret("file:token", "evalai.token").get_secret_value() == "0123abcd"
+
+
+@pytest.mark.parametrize(
+    ("repository", "place"),
+    [
+        ("board.git", "{folder}/board.git"),
+        ("../boards/board.git", "{folder.parent}/boards/board.git"),
+        ("./a:b.git", "{folder}/a:b.git"),
+        ("/srv/board.git", "/srv/board.git"),
+        ("host:board.git", "host:board.git"),
+        ("https://host/board.git", "https://host/board.git"),
+    ],
+)
+def test_a_relative_repository_is_relative_to_the_file(tmp_path: Path, repository: str, place: str) -> None:
+    """Like every other path, with a dot at its beginning or not; what git takes for an address stays."""
+    (tmp_path / "challenge.yaml").write_text(VALID.replace("./board.git", repository))
+    assert load(tmp_path / "challenge.yaml").repository_url == place.format(folder=tmp_path)

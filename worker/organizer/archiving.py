@@ -92,8 +92,10 @@ def write_backup(
                     os.link(f"/proc/self/fd/{file.fileno()}", temporary, src_dir_fd=file.fileno())
         temporary.replace(archive)
     except OSError as error:
+        is_source = error.filename and Path(error.filename) not in (temporary, temporary.parent)
+        source = f"{error.filename}: " if is_source else ""
         raise InfrastructureError(
-            f"The backup {archive} could not be written: {error.strerror}.",
+            f"The backup {archive} could not be written: {source}{error.strerror}.",
             hint="Check the free space and the permissions there.",
             code="backup.failed",
         ) from None

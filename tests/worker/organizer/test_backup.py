@@ -187,12 +187,16 @@ def test_a_copy_that_a_killed_backup_leaves_is_removed(harness: Harness, tmp_pat
 
 @pytest.mark.processes
 def test_a_backup_that_cannot_be_written_is_named(harness: Harness, tmp_path: Path) -> None:
-    """Its archive is, and not the temporary file, which cannot be removed there either."""
+    """Its archive is, and not the temporary file, which cannot be removed there either; so is a file that it lacks."""
     (tmp_path / "file").touch()
-    archive = tmp_path / "file" / "a.zip"
+    archive, secret = tmp_path / "file" / "a.zip", load(harness.path).challenge_secret
     with open_session(harness.path) as session, pytest.raises(NeucoError) as error:
         write_backup(session, harness.path, archive)
     assert error.value.sentence == f"The backup {archive} could not be written: Not a directory."
+    secret.unlink()
+    with open_session(harness.path) as session, pytest.raises(NeucoError) as error:
+        write_backup(session, harness.path, tmp_path / "a.zip")
+    assert error.value.sentence.endswith(f"could not be written: {secret}: No such file or directory.")
 
 
 @pytest.mark.processes

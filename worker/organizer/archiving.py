@@ -53,7 +53,8 @@ def write_backup(
         OrganizerError: If the state is not SQLite (a database server has its own tools), or the archive exists already.
         InfrastructureError: If the disk fails, the files of a phase without scores are missing, or the database is damaged.
     """
-    if archive.exists() and not replace:
+    archive = Path(os.path.realpath(archive))  # a link to another disk stays
+    if archive.exists() and not (replace and archive.is_file()):
         raise OrganizerError(
             f"{archive} exists already.",
             hint="Choose another file name, or a folder, where each archive gets its own name. Or add --force to replace this one.",

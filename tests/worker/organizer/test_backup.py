@@ -200,6 +200,22 @@ def test_a_backup_that_cannot_be_written_is_named(harness: Harness, tmp_path: Pa
 
 
 @pytest.mark.processes
+def test_only_a_file_is_replaced(harness: Harness, tmp_path: Path) -> None:
+    """A link still leads to the disk where the archive belongs; a device stays one."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "latest.zip").symlink_to(tmp_path / "disk" / "a.zip")
+    os.mkfifo(tmp_path / "device")
+    with open_session(harness.path) as session:
+        for _ in range(2):
+            write_backup(session, harness.path, tmp_path / "latest.zip", replace=True)
+        with pytest.raises(NeucoError, match="exists already"):
+            write_backup(session, harness.path, tmp_path / "device", replace=True)
+    assert (tmp_path / "latest.zip").is_symlink()
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["a.zip"]
+    assert (tmp_path / "device").is_fifo()
+
+
+@pytest.mark.processes
 def test_an_older_archive_is_kept(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,7 +112,8 @@ class Remote:
 _HOST_KEY = "host key verification failed|no .* host key is known|remote host identification has changed"
 _CREDENTIALS = (
     "authentication failed|could not read (username|password)|terminal prompts disabled|permission denied|invalid credentials|"
-    "returned error: 40[13]|http basic: access denied|permission to .* denied|write access to repository not granted"
+    "returned error: 40[13]|http basic: access denied|permission to .* denied|write access to repository not granted|"
+    "marked as read only"
 )
 _NOT_FOUND = (
     "repository .*not found|not found: did you run|does not appear to be a git repository|returned error: 404|"
@@ -131,7 +132,8 @@ _REFUSALS = (
         _CREDENTIALS,
         "leaderboard.auth_refused",
         "The leaderboard's repository refused the credentials",
-        "Check that leaderboard.token or leaderboard.ssh_key is valid, has not expired, and is allowed to write to the repository.",
+        "Check that leaderboard.token or leaderboard.ssh_key is valid, has no passphrase, has not expired, and is allowed to write to the"
+        " repository.",
     ),
     (
         _NOT_FOUND,
@@ -160,7 +162,11 @@ _PUSH_REFUSED = re.compile(
     re.I,
 )
 _REJECTED = re.compile(r"\[remote rejected\] \((.*)\)$", re.MULTILINE)
-_TOLD = re.compile(r"^remote: +(?:(?:error|fatal): +)?(.*\S)\s*$", re.MULTILINE)  # what the server says
+# What the server says (over ssh, GitHub's begins with ERROR), or why git or ssh cannot ask it.
+_TOLD = re.compile(
+    r"^(?:remote: +(?:(?:error|fatal): +)?|ERROR: +|error: +(?=cannot run )|(?=Load key ))(.*\S)\s*$",
+    re.MULTILINE,
+)
 _MOVED = re.compile(
     r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value|reference already exists",
     re.I,
@@ -231,7 +237,8 @@ def unreadable(name: str, message: str) -> OrganizerError:
     """Return the error for git's message when it could not use a repository."""
     lines = (line.strip() for line in without_credentials(message).splitlines())
     reasons = [line for line in lines if line and not _BESIDE_THE_REASON.match(line)]
-    reason = min(reasons, key=lambda line: not line.startswith("fatal: "), default="git gives no reason")
+    last = ("fatal: ", "error: RPC failed")  # the latter has the status, and is followed by a vaguer one
+    reason = min(reasons, key=lambda line: not line.startswith(last), default="git gives no reason")
     hints = (hint for pattern, hint in _HINTS if re.search(pattern, message, re.IGNORECASE))
     return OrganizerError(
         f"git cannot use {name}: {printable(_PREFIX.sub('', reason)).rstrip('.')}.",

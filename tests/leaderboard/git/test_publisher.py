@@ -568,13 +568,33 @@ def test_ssh_with_pinned_hosts(board: Board, tmp_path: Path, monkeypatch: pytest
     }
     assert (tmp_path / "arguments").read_text().splitlines().count(f"-oUserKnownHostsFile={pinned}") > 1
     assert options <= set((tmp_path / "arguments").read_text().splitlines())
-    for message, code, kind in (
-        ("Host key verification failed.", "leaderboard.host_key", OrganizerError),
-        ("git@board.example: Permission denied (publickey).", "leaderboard.auth_refused", OrganizerError),
-        ("ssh: Could not resolve hostname board.example", "leaderboard.unreachable", InfrastructureError),
+    denied = "git@board.example: Permission denied (publickey)."
+    for message, code, kind, told in (
+        ("Host key verification failed.", "leaderboard.host_key", OrganizerError, ""),
+        (denied, "leaderboard.auth_refused", OrganizerError, ""),
+        (
+            'Load key "k": invalid format\n' + denied,
+            "leaderboard.auth_refused",
+            OrganizerError,
+            "invalid format",
+        ),
+        (
+            "ERROR: Permission to a/b denied to deploy key",
+            "leaderboard.auth_refused",
+            OrganizerError,
+            "deploy key",
+        ),
+        ("ERROR: This key is marked as read only.", "leaderboard.auth_refused", OrganizerError, "read only"),
+        (
+            "error: RPC failed; HTTP 413\nfatal: hung up",
+            "leaderboard.unreachable",
+            InfrastructureError,
+            "HTTP 413",
+        ),
+        ("ssh: Could not resolve hostname x", "leaderboard.unreachable", InfrastructureError, "hostname x"),
     ):
         ssh.write_text(f"#!/bin/sh\necho '{message}' >&2\nexit 255\n")
-        board.fails(ours, code, kind)
+        assert told in board.fails(ours, code, kind).sentence
 
 
 def test_the_clone_is_packed(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:

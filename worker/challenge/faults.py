@@ -87,7 +87,7 @@ def _sentence(fault: Mapping[str, Any], path: tuple[str, ...], model: type[BaseM
         return "is not a codename, which has only letters a to z, digits, '_', '-' and '.', and is in quotes if it looks like a number"
     if kind == "missing":
         return "is missing"
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "invalid_key"):  # the latter is no text, such as 2026
         keys = list(_section(model, path[:-1])["properties"])
         near = difflib.get_close_matches(path[-1], keys, n=1)
         return (

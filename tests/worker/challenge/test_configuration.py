@@ -53,6 +53,8 @@ def refused(folder: Path, text: str) -> str:
         ("folds: 3", "selection: lst", "FILE: line 8: phases.dev.selection is `lst`; it must be 'last', 'best' or 'ladder'."),
         ("  title", "  titles: x\n  title", "FILE: line 2: challenge.titles is not a key; did you mean title?"),
         ("  title", "  color: x\n  title", "FILE: line 2: challenge.color is not a key here; the keys are: title, secret, signing_key."),
+        ("  title", "  2026: x\n  title", "FILE: line 2: challenge.2026 is not a key here; the keys are: title, secret, signing_key."),
+        ("leaderboard:", "scoring: {test_size: 0,2}\nleaderboard:", "line 9: scoring.2 is not a key here; the keys are: engine,"),
         ("  queue: q\n", "", "FILE: line 3: evalai.queue is missing."),
         ("challenge: 0", "challenge: 0\n  server: http://x", "FILE: line 5: evalai.server is `http://x`; it must begin with https://"),
         ("challenge: 0", "challenge: 0\n  server: http://me:secret@x", "evalai.server is `http://…@x`; it must be a URL"),

@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -441,6 +442,13 @@ def _unreachable_proxy(challenge: FaultyChallenge) -> None:
     challenge.change({"fairness": {"drand_servers": ["https://drand.example"]}})
 
 
+def _socks_proxy(challenge: FaultyChallenge) -> None:
+    challenge.open()  # there, something listens
+    challenge.monkeypatch.setitem(sys.modules, "socks", None)  # not installed
+    challenge.monkeypatch.setenv("ALL_PROXY", f"socks5h://{challenge.evalai.media_host}")
+    challenge.change({"fairness": {"drand_servers": ["https://drand.example"]}})
+
+
 FAULTS: dict[str, Fault] = {
     "configuration.file": (FAIL, changing(evalai={"pol_every": 3})),
     "records.pause": (FAIL, recorded(_paused)),
@@ -602,6 +610,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("configuration.bundle", (WARN, _bundle("evaluation_details.html", "<p>No fingerprint.</p>"))),
     ("configuration.bundle", (FAIL, overwriting("bundle.zip", "not a zip"))),
     ("evalai.limits", (WARN, _bundle(end_date=datetime(2030, 1, 1)))),  # noqa: DTZ001
+    ("machine.proxies", (FAIL, _socks_proxy)),
     ("secret.versioned", (FAIL, _tracked("state/notes"))),
     ("secret.file", (FAIL, overwriting("challenge.secret", "5a" * 32))),
     ("secret.file", (FAIL, overwriting("signing.key", "5a" * 32))),

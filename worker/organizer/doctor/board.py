@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -184,6 +185,12 @@ def proxies(challenge: CheckedChallenge) -> Iterator[Finding]:
     direct = uses.pop("", [])
     for proxy, through in uses.items():
         yield note(f"Through the proxy {proxy}: {', '.join(through)}.")
+        if proxy.startswith("socks") and find_spec("socks") is None:  # git can, requests cannot
+            yield fail(
+                f"The proxy {proxy} speaks SOCKS, for which the package PySocks is missing.",
+                "Install it: pip install pysocks. Or name a proxy that speaks HTTP.",
+            )
+            continue
         try:
             _connect(urlsplit(proxy if "://" in proxy else f"http://{proxy}"))
         except (OSError, ValueError) as error:

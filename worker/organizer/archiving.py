@@ -26,7 +26,7 @@ from worker.runtime.storage import OF_COMMAND
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
 from worker.state.database import SINCE_BACKUP, damaged, typed
 
-CONFIGURATION, DATABASE = "challenge.yaml", "state/worker.db"
+CONFIGURATION, DATABASE, HOSTS_FILE = "challenge.yaml", "state/worker.db", "known_hosts"
 
 
 def write_backup(
@@ -145,6 +145,9 @@ def _members(session: OrganizerSession, database: Path) -> Iterator[tuple[Path, 
     yield database, DATABASE
     yield configuration.challenge_secret, SECRET_FILE
     yield configuration.signing_key, KEY_FILE
+    if (hosts := configuration.leaderboard.known_hosts) is not None:
+        with contextlib.suppress(OrganizerError):  # the doctor asks for a file that is missing
+            yield configuration.secret_path(hosts, "leaderboard.known_hosts"), HOSTS_FILE
     for codename, phase in configuration.phases.items():
         with session.store.read() as tx:
             suffices = has_scores(tx, codename)
@@ -167,6 +170,8 @@ def _rewritten(configuration: Configuration, config: Path) -> str:
         ("challenge", "signing_key"): f"./{KEY_FILE}",
         ("state",): f"sqlite:///./{DATABASE}",
     }
+    if configuration.leaderboard.known_hosts is not None:
+        values["leaderboard", "known_hosts"] = f"file:{HOSTS_FILE}"
     for name in configuration.phases:
         values["phases", name, "tasks"] = f"./tasks/{name}"
         values["phases", name, "ids"] = f"./ids/{name}.txt"

@@ -40,7 +40,9 @@ def test_a_backup_is_private_and_restores_everything_but_tokens(
 ) -> None:
     """In a folder it is named after challenge and time; only what its layout requires, and that it is a copy, is changed."""
     document = harness.path.read_text().replace("dev_split", "dev_split # as at EvalAI")
+    document = document.replace("leaderboard:\n", "leaderboard:\n  known_hosts: ../hosts\n")
     harness.path.write_text(f"# Ours since 2025.\n{document}# The end.\n")
+    (harness.folder.parent / "hosts").write_text("example.org ssh-ed25519 AAAA\n")
     for path in harness.folder.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     backups, place = tmp_path / "backups", tmp_path / "elsewhere"
@@ -72,6 +74,8 @@ def test_a_backup_is_private_and_restores_everything_but_tokens(
     assert comments == [" Ours since 2025.", " as at EvalAI", " The end."]
     configuration = load(place / "challenge.yaml")
     assert configuration.repository_url == load(harness.path).repository_url
+    hosts = configuration.secret_path(str(configuration.leaderboard.known_hosts), "leaderboard.known_hosts")
+    assert hosts == place / "known_hosts"
     for phase in configuration.phases.values():
         assert configuration.path(phase.tasks).is_relative_to(place)
         assert configuration.path(phase.ids).is_file()

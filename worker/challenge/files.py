@@ -89,6 +89,26 @@ class RecordDifference:
     hint: str
 
 
+def all_differences(
+    tx: Transaction, configuration: Configuration, secret: bytes
+) -> Iterator[RecordDifference]:
+    """Yield the differences of all phases."""
+    for codename in configuration.phases:
+        yield from differences(tx, configuration, codename, secret)
+    yield from removed(tx, configuration)
+
+
+def removed(tx: Transaction, configuration: Configuration) -> Iterator[RecordDifference]:
+    """Yield the phases with scores that the configuration lacks."""
+    for codename in tx.phases():
+        if codename not in configuration.phases and has_scores(tx, codename):
+            yield RecordDifference(
+                phase=codename,
+                sentence=f"Phase {codename} has scores, but is not in the configuration. Its board is not shown, and cannot be revealed.",
+                hint="Write it under `phases` again.",
+            )
+
+
 def differences(
     tx: Transaction, configuration: Configuration, codename: str, secret: bytes
 ) -> Iterator[RecordDifference]:

@@ -189,17 +189,13 @@ def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | 
 
 def _differences(session: OrganizerSession) -> list[RecordDifference]:
     """Return the differences between files and settings and the recorded phases; nothing if they cannot be determined."""
-    from worker.challenge.files import differences, read_secret
+    from worker.challenge.files import all_differences, read_secret
 
     configuration = session.configuration
     try:
         secret = read_secret(configuration)
         with session.store.read() as tx:
-            return [
-                difference
-                for name in configuration.phases
-                for difference in differences(tx, configuration, name, secret)
-            ]
+            return list(all_differences(tx, configuration, secret))
     except NeucoError:  # reported by the doctor and by the next start
         return []
 

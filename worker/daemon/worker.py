@@ -16,7 +16,7 @@ from scoring.errors import NeucoError
 from worker.answers.turns import is_early
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
-from worker.challenge.files import differences, read_secret
+from worker.challenge.files import all_differences, read_secret
 from worker.challenge.signing import signer
 from worker.challenge.timetable import Job, Timetable
 from worker.daemon.alerts import Alerting
@@ -200,10 +200,9 @@ class Worker:
         """Log which phases run with other content than their files and settings have now."""
         configuration = self.context.configuration
         with self.context.store.read() as tx:
-            for phase in configuration.phases:
-                for difference in differences(tx, configuration, phase, read_secret(configuration)):
-                    text = f"{difference.sentence} {difference.hint}"
-                    self.context.log.warning(text, event_key="phase.differs", phase=phase)
+            for difference in all_differences(tx, configuration, read_secret(configuration)):
+                text = f"{difference.sentence} {difference.hint}"
+                self.context.log.warning(text, event_key="phase.differs", phase=difference.phase)
 
 
 def recover(tx: Transaction, files: FileStore, now: datetime) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git, stored
@@ -83,6 +84,18 @@ def test_a_scored_phase_needs_no_files(harness: Harness, worker: StepWorker) -> 
     shown = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/dev/").split()
     assert "reveal/dev/labels/alpha__regr.csv" in shown
     assert lies(harness) == []
+
+
+def test_a_phase_that_is_removed_is_told(harness: Harness, worker: StepWorker) -> None:
+    """Its board is gone, and nobody could reveal it."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    document = yaml.safe_load(harness.path.read_text())
+    del document["phases"]["dev"]
+    harness.path.write_text(yaml.safe_dump(document))
+    for command in ("status", "doctor --offline"):
+        shown = harness.command(*command.split()).stdout
+        assert "Phase dev has scores, but is not in the configuration." in shown
 
 
 def test_a_child_gets_its_record_in_a_private_file(harness: Harness, worker: StepWorker) -> None:

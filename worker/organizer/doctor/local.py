@@ -17,7 +17,7 @@ from leaderboard.git import Repository
 from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import count_of
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
-from worker.challenge.files import differences, read_secret
+from worker.challenge.files import differences, read_secret, removed
 from worker.challenge.setups import open_phase
 from worker.challenge.signing import check_signer, fingerprint, read_signer
 from worker.fairness import commitments, disclosure
@@ -212,6 +212,8 @@ def recorded(challenge: CheckedChallenge) -> Iterator[Finding]:
                 continue
             for difference in differences(tx, challenge.configuration, codename, secret):
                 yield warn(difference.sentence, difference.hint)
+        for difference in () if tx is None else removed(tx, challenge.configuration):
+            yield warn(difference.sentence, difference.hint)
 
 
 def _tracked(path: Path) -> bool:

@@ -133,8 +133,10 @@ def make(path: Path) -> None:
     try:
         with os.fdopen(handle, "w") as file:
             file.write(f"{secrets.token_hex(_KEY_BYTES)}\n")
-    except BaseException:
+    except BaseException as error:
         path.unlink()
+        if isinstance(error, OSError):
+            error.filename = str(path)  # a write that fails does not name it
         raise
 
 

@@ -104,7 +104,11 @@ def _write(path: Path, ids: Sequence[str], columns: int) -> None:
             hint="Choose another file name, or remove the file.",
             code="file.exists",
         ) from None
-    except OSError as error:
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            path.unlink()  # half a table
+        if not isinstance(error, OSError):
+            raise
         raise OrganizerError(
             f"{path} cannot be written: {error.strerror}.",
             hint="Choose another place, or check its permissions.",

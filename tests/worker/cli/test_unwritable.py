@@ -49,6 +49,7 @@ COMMANDS = [
     "sandbox --run {place}/c --config {config}",
 ]
 """Commands that write to a folder of the user's."""
+TEMPLATE = "template {place} --ids {config.parent}/ids.txt --dim 4"
 
 
 def words(command: str, place: Path, challenge: Path) -> list[str]:
@@ -105,7 +106,7 @@ def test_a_place_that_cannot_be_used_is_named(
 
 @pytest.mark.processes
 @pytest.mark.parametrize("room", [100, 3_000, 30_000])
-@pytest.mark.parametrize("command", [COMMANDS[0], *COMMANDS[2:6]])
+@pytest.mark.parametrize("command", [COMMANDS[0], *COMMANDS[2:6], TEMPLATE])
 def test_a_full_disk_leaves_nothing(tmp_path: Path, limited: Limited, command: str, room: int) -> None:
     """A limit of the size of a file stands for the disk: the secret, which is small, would fit."""
     done = limited(command, tmp_path / "new", room)
@@ -115,6 +116,13 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, limited: Limited, command: s
         assert "bug" not in done.stderr
         assert done.stdout == ""  # nothing is said to be done that is not
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_secret_that_does_not_fit_is_named(tmp_path: Path, limited: Limited) -> None:
+    """It is no output of the command."""
+    done = limited(COMMANDS[0], tmp_path, 0)
+    assert done.status == 2
+    assert f"{tmp_path}/c/challenge.secret cannot be written: File too large." in done.stderr
 
 
 @pytest.mark.slow

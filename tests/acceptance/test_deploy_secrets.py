@@ -18,7 +18,7 @@ from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
 from worker.challenge.secrets import SECRET, SIGNING_KEY, read_bytes
 from worker.organizer.archiving import DATABASE, read_backup
-from worker.organizer.service import install
+from worker.organizer.service import install, main
 from worker.state import LeaderLock, Store
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +100,18 @@ def test_a_missing_credential_is_named(
         read(tmp_path / name)
     assert hint in refused.value.hint
     assert refused.value.code == "secret.missing"
+
+
+def test_what_the_system_refuses_during_an_adoption_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a traceback; here, a missing folder stands for a full disk."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "challenge.yaml").write_text(EXAMPLE.read_text())
+    monkeypatch.setenv("EVALAI_TOKEN", "the-token")
+    assert main([str(tmp_path / "source"), str(tmp_path / "folder"), str(tmp_path / "worker.db")]) == 1
+    place = tmp_path / "folder" / "credentials" / "evalai.token"
+    assert capsys.readouterr().err == f"neuco-worker: {place} cannot be used: No such file or directory.\n"
 
 
 def test_adoption_turns_secrets_into_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

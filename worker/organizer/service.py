@@ -65,12 +65,12 @@ def install(source: Path, folder: Path, database: Path) -> None:
         values[tuple(key.split("."))] = f"credential:{name}"
         try:
             if key == "leaderboard.ssh_key":
-                secret = old.secret_path(reference, key).read_text(encoding="utf-8")
+                secret = old.secret_path(reference, key).read_bytes()
             else:
-                secret = old.secret(reference, key).get_secret_value() + "\n"
+                secret = f"{old.secret(reference, key).get_secret_value()}\n".encode()
         except (OrganizerError, OSError):
             continue  # one that is missing here (a variable that is not set) is reported later
-        (folder / "credentials" / name).write_text(secret, encoding="utf-8")
+        (folder / "credentials" / name).write_bytes(secret)
     if old.leaderboard.known_hosts is not None:
         shutil.copy(
             old.secret_path(old.leaderboard.known_hosts, "leaderboard.known_hosts"), folder / "known_hosts"
@@ -146,6 +146,9 @@ def main(arguments: list[str]) -> int:
     except NeucoError as error:
         sys.stderr.write(f"neuco-worker: {error.message}\n")
         return error.exit_code
+    except OSError as error:
+        sys.stderr.write(f"neuco-worker: {error.filename or 'A file'} cannot be used: {error.strerror}.\n")
+        return 1
     return 0
 
 

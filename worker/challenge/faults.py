@@ -118,7 +118,7 @@ def _quoted(value: object) -> str:
     if isinstance(value, dict | list | tuple):
         return ""
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    text = re.sub(r"(?<=://)[^/@]*@", "…@", text)  # a password
+    text = re.sub(r"(?<=://).*@", "…@", text)  # a password, which may have / and @
     return f"is `{text if len(text) <= VALUE_CHARACTERS else text[:VALUE_CHARACTERS] + '…'}`; it "
 
 

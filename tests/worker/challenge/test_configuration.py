@@ -58,6 +58,7 @@ def refused(folder: Path, text: str) -> str:
         ("  queue: q\n", "", "FILE: line 3: evalai.queue is missing."),
         ("challenge: 0", "challenge: 0\n  server: http://x", "FILE: line 5: evalai.server is `http://x`; it must begin with https://"),
         ("challenge: 0", "challenge: 0\n  server: http://me:secret@x", "evalai.server is `http://…@x`; it must be a URL"),
+        ("leaderboard:", "state: postgresql://me:s@c/r@t@x/y\nleaderboard:", "state is `postgresql://…@x/y`; it must be"),
         ("leaderboard:", "state: postgresql://me:secret@x/y\nleaderboard:", "state is `postgresql://…@x/y`; it must be written like"),
         ("leaderboard:", "submission: {deadline: .inf}\nleaderboard:", "deadline is `Infinity`; it must be a finite number."),
         ("leaderboard:", "submission: {answer_grid: 99999}\nleaderboard:", "answer_grid is `99999`; it must be at most 86400."),

@@ -72,8 +72,11 @@ def make_engine(url: str) -> sa.Engine:
     }
     options = " ".join(f"-c {name}={value}" for name, value in of_server.items())
     try:
+        address = sa.make_url(url)
+        if "@" in (address.host or ""):  # it is the end of a password, which the driver's error would show
+            raise ValueError
         engine = sa.create_engine(
-            url,
+            address,
             pool_pre_ping=True,
             hide_parameters=True,
             # Regardless of the server's default: a transaction that waited for the write lock must see what was committed before.
@@ -92,10 +95,10 @@ def make_engine(url: str) -> sa.Engine:
             hint='Install it: pip install "neuco-worker[postgres]".',
             code="state.driver",
         ) from missing
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # the latter of a port that is no number
         raise OrganizerError(
             "The value of `state` is not a database URL.",
-            hint="Write postgresql+psycopg://USER@HOST/DATABASE. The password may be in ~/.pgpass.",
+            hint="Write postgresql+psycopg://USER@HOST/DATABASE. The password may be in ~/.pgpass; in the URL, @ in it is %40.",
             code="state.url",
         ) from None
     sa.event.listen(engine, "connect", _check_encoding)

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard import PhaseRules
-from scoring.errors import InfrastructureError, ParticipantError
+from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.metrics import shown
 from scoring.scorecard import TaskScore
 from tests.worker.harness.harness import Harness
@@ -288,3 +288,12 @@ def test_a_failure_says_at_most_two_thousand_characters(sentence: str, hint: str
     assert len(answer.stderr) <= 2000
     assert answer.stdout == ""
     assert answer.value is None
+
+
+@pytest.mark.parametrize("address", ["me:half@secret@x/y", "me:secret@x:port/y", "me:secret@[::1/y"])
+def test_an_address_that_is_none_shows_no_password(address: str) -> None:
+    """An @ in a password must be written as %40: what follows would be taken for the server, and be named in an error."""
+    with pytest.raises(OrganizerError) as error:
+        Store(f"postgresql+psycopg://{address}")
+    assert error.value.code == "state.url"
+    assert "secret" not in str(error.value)

@@ -275,5 +275,11 @@ def read(text: str, path: Path) -> Configuration:
             hint="docs/configuration.md describes every key.",
             code="config.invalid",
         ) from None
-    configuration._base = secrets.located(path, base=Path()).parent
+    configuration._base = base = secrets.located(path, base=Path()).parent
+    if str(base) != str(base).encode(errors="replace").decode():  # neither JSON nor a database could hold it
+        raise OrganizerError(
+            f"The name of the folder {base} is not UTF-8.",
+            hint="Rename the folder, or move the challenge into another one.",
+            code="config.folder",
+        )
     return configuration

@@ -115,6 +115,15 @@ def test_a_file_that_is_no_text_or_empty_has_its_own_hint(
         read_package(tmp_path)
 
 
+def test_a_folder_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    """Such as one of an old disk, in Latin-1: the worker could not store its path."""
+    folder = tmp_path / "f\udcfcr"
+    folder.mkdir()
+    (folder / "challenge.yaml").write_text(VALID)
+    with pytest.raises(OrganizerError, match="is not UTF-8"):
+        load(folder / "challenge.yaml")
+
+
 def test_every_fault_of_a_value_is_in_our_words() -> None:
     """No wrong value of any key causes an error of pydantic for which there are no words."""
     kinds = set()

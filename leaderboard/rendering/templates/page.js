@@ -10,7 +10,7 @@
 
   // One phase is shown at a time. What a reader has chosen is part of the address: #phase?team=…&with=…&sort=…&find=…
   const sections = all(".phase"), links = all(".phases a");
-  const fallback = document.getElementById(document.getElementById("content").dataset.first);
+  const fallback = document.getElementById(document.getElementById("_content").dataset.first);
   let current = null;
   const address = () => {
     const [place, query = ""] = location.hash.slice(1).split("?", 2);
@@ -29,7 +29,7 @@
   };
 
   // The system's colors, until a reader chooses others.
-  const dark = document.getElementById("dark");
+  const dark = document.getElementById("_dark");
   const schemes = { system: dark.media, light: "not all", dark: "all" };
   const store = (() => {
     try { return localStorage; } catch { return null; }

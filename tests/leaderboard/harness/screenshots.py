@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
         height=1320,
         scheme="dark",
         fragment="",
-        scroll_to="h3[id$=-tasks]",
+        scroll_to='h3[id$=":tasks"]',
     )
 
 

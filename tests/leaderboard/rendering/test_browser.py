@@ -476,7 +476,7 @@ def test_only_links_to_phases_change_the_shown_phase(page: Page, board: str) -> 
     page.evaluate("location.hash = '#dev'")
     expect(dev.locator("th.rank")).to_have_attribute("aria-sort", "ascending")
     page.evaluate(
-        "new Promise((done) => { addEventListener('hashchange', done, {once: true}); location.hash = '#content'; }).then(() => 0)"
+        "new Promise((done) => { addEventListener('hashchange', done, {once: true}); location.hash = '#_content'; }).then(() => 0)"
     )
     expect(dev).to_be_visible()
     expect(test).to_be_hidden()

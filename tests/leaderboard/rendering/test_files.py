@@ -337,6 +337,14 @@ def test_empty_and_closed_phases_and_their_rules() -> None:
     assert json.loads(files["leaderboard/x.y.json"])["closed_at"] == "2026-03-05T09:00:00Z"
 
 
+def test_only_a_phase_has_an_id_that_a_codename_may_be() -> None:
+    """A link to a phase that is called like another place on the page would show that."""
+    page = render(replace(revealed_site(), committed=True), readme=None)["index.html"].decode()
+    ids = re.findall(r'\bid="(.*?)"', page)
+    assert len(ids) > 8
+    assert [name for name in ids if re.fullmatch("[0-9A-Za-z][0-9A-Za-z_.-]*", name)] == ["eval"]
+
+
 def test_files_do_not_depend_on_the_number_of_hidden_tasks() -> None:
     """Sites with 3 and with 12 hidden tasks publish the same files, up to numbers of mean Q."""
     few, many = (render(world(tasks).site("T"), readme=None) for tasks in (3, 12))

@@ -102,7 +102,7 @@ def test_the_page_links_to_the_repository_that_verifies_it() -> None:
     assert "".join(read_html(lead[1]).text) == "Challenge page · Repository · Commitment · How to check this"
     assert "neuco-worker verify https://github.com/o/board<" in page
     for name, other in (
-        ("#check", replace(site, committed=False)),
+        ("#_check", replace(site, committed=False)),
         (">Repository<", replace(site, repository="")),
     ):
         assert name in page

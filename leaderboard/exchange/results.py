@@ -64,7 +64,7 @@ class Ranked:
         """
         stability = self.ranking.stability
         columns: dict[str, Sequence[float | None]] = {
-            "rank": self.ranking.ranks,
+            "rank": self.ranking.places,
             "weighted_rank": self.ranking.weighted_ranks,
             "mean": self.ranking.means,
         }

@@ -172,7 +172,7 @@ def leaderboard_csv(runs: PhaseRuns, ranking: TableRanking) -> str:
         "experiment": [csv_cell(name) for name in runs.table.index],
         "mean_score": ranking.means,
         "weighted_score": ranking.weighted_ranks,
-        "aggregated_rank": ranking.ranks,
+        "aggregated_rank": pd.array(ranking.places, "Int64"),
     }
     measured = pd.DataFrame([summary.task_acc_scores for summary in runs.summaries], index=table.index)
     overall = pd.DataFrame(

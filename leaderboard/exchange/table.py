@@ -58,10 +58,12 @@ class TableRanking(Ranking):
     """The ranking of a table, and what becomes of it with other tasks.
 
     Attributes:
+        places: Rank of each entry; None for a baseline.
         stability: What becomes of each entry, in the order of the input; empty if there is one task, or fewer than two entries compete.
         sentence: Which entries change places without one of the tasks; empty, too.
     """
 
+    places: tuple[int | None, ...]
     stability: tuple[RowStability, ...]
     sentence: str
 
@@ -269,11 +271,12 @@ def rank_table(
         phase="",
         replicates=REPLICATES,
     )
-    ranks = [ranking.ranks[index] if numbered[index] else None for index in order]
+    places = tuple(rank if competes else None for rank, competes in zip(ranking.ranks, numbered, strict=True))
     return TableRanking(
         **vars(ranking),
+        places=places,
         stability=tuple(row for _, row in sorted(zip(order, rows, strict=False), key=itemgetter(0))),
-        sentence=stability_sentence(ranks, [row.without for row in rows]),
+        sentence=stability_sentence([places[index] for index in order], [row.without for row in rows]),
     )
 
 
@@ -284,7 +287,7 @@ def table_document(table: pd.DataFrame, ranking: TableRanking) -> dict[str, obje
         "entries": [
             {
                 "entry": table.index[index],
-                "rank": ranking.ranks[index],
+                "rank": ranking.places[index],
                 "weighted_rank": ranking.weighted_ranks[index],
                 "mean": ranking.means[index],
                 **(asdict(ranking.stability[index]) if ranking.stability else {}),

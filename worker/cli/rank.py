@@ -71,8 +71,9 @@ def rank(
 
     runs = read_runs(phase_folder(source, phase)) if source.is_dir() else None
     table, left_out = read_table(_text(source), tasks or ()) if runs is None else (runs.table, [])
-    names = tuple(baselines or ())
-    ranking = rank_table(table, ghost_task=ghost_task, baselines=names, baselines_weigh=baselines_weigh)
+    ranking = rank_table(
+        table, ghost_task=ghost_task, baselines=baselines or (), baselines_weigh=baselines_weigh
+    )
     document = table_document(table, ranking)
     if left_out:
         document["left_out"] = left_out
@@ -83,9 +84,9 @@ def rank(
     if json_output:
         print(json.dumps(document, indent=2, allow_nan=False))
     elif runs is not None:
-        show_leaderboard(runs, ranking, path, names)
+        show_leaderboard(runs, ranking, path)
     else:
-        _show(table, ranking, names)
+        _show(table, ranking)
         if left_out:
             print(
                 f"Not counted as tasks or entries: {printable(', '.join(left_out))}. Choose tasks with --tasks."
@@ -118,36 +119,31 @@ def write_leaderboard(runs: PhaseRuns, ranking: TableRanking, output_dir: Path, 
     return path
 
 
-def show_leaderboard(
-    runs: PhaseRuns, ranking: TableRanking, path: Path, baselines: tuple[str, ...] = ()
-) -> None:
+def show_leaderboard(runs: PhaseRuns, ranking: TableRanking, path: Path) -> None:
     """Print the ranking of runs, what was left out of it, and the path of the CSV."""
-    _show(runs.table, ranking, baselines)
+    _show(runs.table, ranking)
     console = Console(highlight=False)
     for name, reason in runs.left_out:
         console.print(f"Left out: {name} {reason}.", markup=False, soft_wrap=True)
     console.print(f"Leaderboard: {path}", markup=False, soft_wrap=True)
 
 
-def _show(scores: pd.DataFrame, ranking: TableRanking, baselines: tuple[str, ...]) -> None:
+def _show(scores: pd.DataFrame, ranking: TableRanking) -> None:
     import pandas as pd
 
     from leaderboard.rules import REPLICATES
 
-    names = [str(scores.index[index]) for index in ranking.order]
+    places = [ranking.places[index] for index in ranking.order]
     standings = {
-        "Rank": [
-            "–" if name in baselines else str(ranking.ranks[index])
-            for name, index in zip(names, ranking.order, strict=True)
-        ],
-        "Entry": names,
+        "Rank": ["–" if place is None else str(place) for place in places],
+        "Entry": [str(scores.index[index]) for index in ranking.order],
         "Weighted rank": [f"{ranking.weighted_ranks[index]:.3f}" for index in ranking.order],
         "Mean": [f"{ranking.means[index]:.3f}" for index in ranking.order],
     }
     if ranking.stability:
         rows = [ranking.stability[index] for index in ranking.order]
         standings["First"] = [
-            "–" if name in baselines else f"{row.p_first:.0%}" for name, row in zip(names, rows, strict=True)
+            "–" if place is None else f"{row.p_first:.0%}" for place, row in zip(places, rows, strict=True)
         ]
         standings["Order kept"] = [
             "–" if row.keeps_order is None else f"{row.keeps_order:.0%}" for row in rows

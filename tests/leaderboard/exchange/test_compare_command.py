@@ -247,7 +247,7 @@ def test_a_phase_is_the_name_of_a_folder(
 
 
 def test_a_leaderboard_keeps_the_order_of_tasks(tmp_path: Path) -> None:
-    """Its columns are in the order of the runs' tasks."""
+    """Its columns are in the order of the runs' tasks; a baseline has no rank."""
     for name in ("one", "two"):
         (tmp_path / "results" / name).mkdir(parents=True)
         document = {
@@ -257,5 +257,7 @@ def test_a_leaderboard_keeps_the_order_of_tasks(tmp_path: Path) -> None:
         (tmp_path / "results" / name / "results_summary.json").write_text(json.dumps(document))
     runs = read_runs(tmp_path / "results")
     assert list(runs.table.columns) == ["wood", "height"]
-    header = leaderboard_csv(runs, rank_table(runs.table)).splitlines()[0].split(",")
+    text = leaderboard_csv(runs, rank_table(runs.table, baselines=["one"]))
+    header, *rows = [line.split(",") for line in text.splitlines()]
+    assert [row[header.index("aggregated_rank")] for row in rows] == ["1", ""]
     assert [name for name in header if "::" in name] == ["q::wood", "q::height", "acc::wood", "acc::height"]

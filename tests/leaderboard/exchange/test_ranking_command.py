@@ -56,10 +56,10 @@ def test_the_real_table_prints() -> None:
 
 
 def test_baselines_and_ghost_task() -> None:
-    """A named baseline takes no number away, may be kept out of the weights, and the ghost task dilutes them."""
+    """A named baseline gets no number and takes none away, may be kept out of the weights, and the ghost task dilutes them."""
     text = "name,t\na,3\nb,2\nc,1\n"
     entries = json.loads(run("-", "--json", "--baselines", "b", text=text))["entries"]
-    assert [(entry["entry"], entry["rank"]) for entry in entries] == [("a", 1), ("b", 2), ("c", 2)]
+    assert [(entry["entry"], entry["rank"]) for entry in entries] == [("a", 1), ("b", None), ("c", 2)]
     out = json.loads(run("-", "--json", "--baselines", "b", "--no-baselines-weigh", text=text))["entries"]
     assert {entry["entry"]: entry["weighted_rank"] for entry in out} == {"a": 1.0, "b": 2.0, "c": 2.0}
     assert json.loads(run("-", "--json", "--ghost-task", "1", text="n,t\na,1\nb,3\n"))["weights"] == {

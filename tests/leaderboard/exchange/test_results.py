@@ -36,6 +36,7 @@ def test_several_embeddings_are_ranked_in_one_call(entries: Any) -> None:
     assert frame.loc["ours", "height"] == alone.to_frame().loc["height", "q"]
     again = scoring.rank(entries.results, baselines="theirs")
     assert again.to_frame().equals(scoring.rank(entries.table, baselines=["theirs"]).to_frame())
+    assert again.to_frame()["rank"].isna().to_list() == [False, True]
     assert entries.weights.sum() == pytest.approx(1)
     assert "Without any one of the 2 tasks, no two teams change places." in repr(entries)
     assert entries.without.to_dict("index") == {

@@ -69,6 +69,10 @@ def rank(
     from leaderboard.exchange import rank_table, read_runs, read_table, table_document
     from scoring.neuco_bench.results import phase_folder
 
+    if tasks and source.is_dir():
+        raise typer.BadParameter(
+            "--tasks needs a table, such as the leaderboard that is written for a folder."
+        )
     runs = read_runs(phase_folder(source, phase)) if source.is_dir() else None
     table, left_out = read_table(_text(source), tasks or ()) if runs is None else (runs.table, [])
     ranking = rank_table(

@@ -171,6 +171,8 @@ def test_bad_options_and_files_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.csv", tmp_path, tmp_path / "latin.csv"):
         with pytest.raises(OrganizerError):
             rank(path)
+    with pytest.raises(typer.BadParameter, match="--tasks needs a table"):  # and not a rank by all tasks
+        rank(tmp_path, tasks=["t"])
 
 
 def test_a_leaderboard_is_ranked_by_its_tasks() -> None:

@@ -126,7 +126,7 @@ def check_names(kind: Literal["entry", "task"], names: Sequence[str]) -> None:
 
 
 def _cells(text: str) -> pd.DataFrame:
-    """Split a text into cells without spaces around them, and without blank lines."""
+    """Split a text into cells without spaces around them, and without blank lines and columns."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     for is_other, what in (
         (first.lstrip().startswith("|"), "is in Markdown"),
@@ -142,7 +142,7 @@ def _cells(text: str) -> pd.DataFrame:
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise _fault(f"The table cannot be read as CSV: {str(error).strip()}.") from error
     cells = cells.map(str.strip)
-    return cells.loc[(cells != "").any(axis=1)]
+    return cells.loc[(cells != "").any(axis=1), (cells != "").any(axis=0)]
 
 
 def _scored(cells: pd.DataFrame, tasks: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -230,7 +230,7 @@ def _hint(value: str) -> str:
             ("*", "_", "<", "\\", "$", "^", "†", "‡", "§", "¹", "²", "³", "(", "["),
             "Write numbers without signs around them, such as asterisks for bold type, or marks of footnotes.",
         ),
-        ((",",), "Write numbers with decimal points."),
+        ((",",), "Write numbers with decimal points and without commas."),
     ):
         if any(sign in bare for sign in signs):
             return hint

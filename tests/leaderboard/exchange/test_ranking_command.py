@@ -119,7 +119,7 @@ def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
             )
         ),
         ("name,t\nx,61.2%\n", "Write numbers without percent signs."),
-        ('name,t\nx,"61,2"\n', "Write numbers with decimal points."),
+        ('name,t\nx,"61,2"\n', "Write numbers with decimal points and without commas."),
         ("name,notes,t\nx,good,1\n", "If the column is not a task, name those that are with --tasks"),
         (
             "name,a,b,tokens\nx,1,2,1000\ny,2,1,40000\n",
@@ -219,11 +219,11 @@ def test_summaries_and_descriptions_are_no_tasks() -> None:
 
 
 def test_spreadsheet_exports_read_the_same() -> None:
-    """A byte-order mark, CRLF, quotes, spaces around numbers and blank lines change nothing."""
+    """A byte-order mark, CRLF, quotes, spaces around numbers, blank lines and blank columns change nothing."""
     plain = read_table("name,t\nx,1\ny,2\n")[0]
     shuffled = read_table("name,b,a\ny,1,2\nx,2,1\nz,3,0\n")[0]
     ordered = rank_table(shuffled[["a", "b"]].sort_index())
     assert [rank_table(shuffled).stability[place] for place in (1, 0, 2)] == list(ordered.stability)
-    exported = read_table('\ufeffname,"t"\r\n"x", 1 \r\n\r\ny,2\r\n')[0]
+    exported = read_table('\ufeffname,"t",,\r\n"x", 1 ,,\r\n,,,\r\ny,2,, \r\n')[0]
     assert plain.equals(exported)
     assert table_document(plain, rank_table(plain)) == table_document(exported, rank_table(exported))

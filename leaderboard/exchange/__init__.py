@@ -2,6 +2,7 @@
 
 from leaderboard.exchange.geobench import (
     comment,
+    quoted,
     read_submission,
     rows_of_runs,
     write_submission,
@@ -38,6 +39,7 @@ __all__ = [
     "leaderboard_csv",
     "make_normalizer",
     "neurobench_documents",
+    "quoted",
     "rank_table",
     "ranking_markdown",
     "read_normalizer",

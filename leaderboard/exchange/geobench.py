@@ -149,7 +149,7 @@ def read_submission(folder: Path) -> tuple[pd.DataFrame, dict[str, str], list[st
         faults += [f"{_place(fault)} {_words(fault)}." for fault in error.errors()]
     if not faults:
         faults += [
-            f"The new model {_quoted(key)} is not a backbone in `{RESULTS}`."
+            f"The new model {quoted(key)} is not a backbone in `{RESULTS}`."
             for key in names.keys() - set(results["backbone"])
         ]
     return results, names, faults
@@ -271,7 +271,7 @@ def _read_results(path: Path) -> tuple[pd.DataFrame, list[str]]:
         places: defaultdict[str, list[str]] = defaultdict(list)
         for fault in error.errors():
             line, column = int(fault["loc"][0]) + 2, fault["loc"][1]
-            places[f"`{column}` {_words(fault)}"].append(f"line {line} ({_quoted(str(fault['input']))})")
+            places[f"`{column}` {_words(fault)}"].append(f"line {line} ({quoted(str(fault['input']))})")
         return empty, [f"{what}: {name_some(where, SHOWN)}." for what, where in places.items()]
     if not rows:
         return empty, [f"`{RESULTS}` has no results."]
@@ -283,7 +283,7 @@ def _judge_seeds(results: pd.DataFrame) -> Iterator[str]:
     for (backbone, dataset), seeds in results.groupby(["backbone", "dataset"])["seed"]:
         if not len(seeds) == seeds.nunique() == SEEDS:
             yield (
-                f"{_quoted(str(backbone))} on {_quoted(str(dataset))} has {len(seeds)} results with {seeds.nunique()} different seeds;"
+                f"{quoted(str(backbone))} on {quoted(str(dataset))} has {len(seeds)} results with {seeds.nunique()} different seeds;"
                 f" exactly {SEEDS} are needed."
             )
 
@@ -292,7 +292,7 @@ def _judge_metrics(results: pd.DataFrame) -> Iterator[str]:
     for dataset, lines in results.groupby("dataset"):
         used = sorted(set(lines["metric"]))
         if len(used) > 1:
-            yield f"{_quoted(str(dataset))} is measured by {', '.join(map(_quoted, used))}; use one metric per dataset."
+            yield f"{quoted(str(dataset))} is measured by {', '.join(map(quoted, used))}; use one metric per dataset."
 
 
 WORDS = {
@@ -316,7 +316,8 @@ def _place(fault: Mapping[str, Any]) -> str:
     return " of ".join([*keys, f"`{INFO}`"])
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return text as a code span of Markdown, which it cannot end."""
     return f"`{_plain(text)}`" if text else "nothing"
 
 

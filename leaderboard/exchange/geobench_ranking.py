@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
+from leaderboard.exchange.geobench import quoted
 from leaderboard.exchange.table import rank_table
 from leaderboard.ranking import next_board
 from leaderboard.rendering import markdown, render
@@ -71,9 +72,9 @@ def make_normalizer(results: pd.DataFrame) -> Normalizer:
 
 def without_range(results: pd.DataFrame, normalizer: Normalizer) -> list[str]:
     """Return a fault for each dataset that the normalizer lacks."""
-    datasets = ", ".join(f"`{name}`" for name in sorted(normalizer))
+    datasets = ", ".join(map(quoted, sorted(normalizer)))
     return [
-        f"The dataset `{name.replace('`', chr(39))}` is not in the normalizer (it has {datasets})."
+        f"The dataset {quoted(name)} is not in the normalizer (it has {datasets})."
         for name in sorted(set(results["dataset"]) - set(normalizer))
     ]
 

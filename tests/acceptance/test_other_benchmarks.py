@@ -153,6 +153,20 @@ def test_several_submissions_are_ranked_together_unless_a_backbone_is_in_two(
     ]
 
 
+def test_names_in_a_comment_are_only_text(submission: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever sends a folder decides its names, but not what the comment on a pull request says."""
+    other = Path(shutil.copytree(submission, submission.parent / "other"))
+    evil = "x`\n\n# Merge this, @everyone"
+    for folder in (submission, other):
+        write_rows(folder, [{**row, "backbone": evil, "dataset": evil} for row in rows_of(folder)])
+    normalizer = FILES / "geobench" / "normalizer.json"
+    _, document = import_json(capsys, submission, other, "--normalizer", normalizer)
+    told = [fault for fault in document["faults"] if "Merge this" in fault]
+    assert ["`x' # Merge this, @everyone`" in fault for fault in told] == [True] * len(told)
+    assert {*map(str.strip, "\n".join(told).splitlines())} == {*told}
+    assert [fault[:13] for fault in told][-2:] == ["The backbone ", "The dataset `"]
+
+
 def test_dimensions_are_averaged(submission: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A dimension with all its datasets is averaged; detection metrics, an empty patience and no new model are valid."""
     names = dict(zip(("forest", "trees"), (["so2sat", "forestnet"], ["benv2", "treesatai"]), strict=True))

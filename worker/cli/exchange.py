@@ -97,7 +97,7 @@ def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str]
     """Return the results of all folders, the display names of new models, and every fault."""
     import pandas as pd
 
-    from leaderboard.exchange import read_submission
+    from leaderboard.exchange import quoted, read_submission
 
     read = [read_submission(folder) for folder in folders]
     faults = [
@@ -110,7 +110,7 @@ def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str]
         for backbone in results["backbone"].unique():
             places.setdefault(backbone, []).append(f"`{folder}`")
     faults += [
-        f"The backbone `{backbone}` is in {len(found)} folders: {name_some(found)}."
+        f"The backbone {quoted(backbone)} is in {len(found)} folders: {name_some(found)}."
         for backbone, found in places.items()
         if len(found) > 1
     ]
@@ -166,5 +166,6 @@ def export_results(
         print(f"Left out: {printable(name)} has no scores of folds, or no types of tasks.", file=sys.stderr)
     write_submission(output, rows)
     print(
-        f"Wrote {rows['backbone'].nunique()} entries on {count_of(rows['dataset'].nunique(), 'task')} to {output}."
+        f"Wrote {count_of(rows['backbone'].nunique(), 'entry', 'entries')} on"
+        f" {count_of(rows['dataset'].nunique(), 'task')} to {output}."
     )

@@ -59,7 +59,8 @@ def paper_files(document: PhaseDocument, form: str) -> dict[str, bytes]:
     phase, files = document.phase, citation(document)
     if form == "latex":
         text = table(document).to_latex(index=False, escape=True)
-        return files | {f"{phase}.tex": text.encode()}
+        # the mark of a Ladder's values, which pdfTeX does not know
+        return files | {f"{phase}.tex": text.replace("≈", r"$\approx$").encode()}
     if form == "csv":
         cells = table(document).rename(columns=csv_cell)
         cells["Team"] = cells["Team"].map(csv_cell)

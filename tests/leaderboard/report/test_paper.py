@@ -13,6 +13,7 @@ import yaml
 
 from leaderboard.rendering import PhaseDocument, render
 from leaderboard.report import paper_files
+from leaderboard.rules import PhaseRules, Selection
 from leaderboard.snapshot import Site
 from tests.leaderboard.harness.revealed import TASKS, TEAMS, revealed_site
 from tests.leaderboard.harness.site_fixtures import simple_site
@@ -51,6 +52,15 @@ def test_hostile_names_are_escaped_in_every_format(name: str) -> None:
     assert name in [
         text.text for text in ET.fromstring(badges["dev-first-dynamic-rank-1.svg"]).iter() if text.text
     ]
+
+
+def test_values_of_a_ladder_are_marked_in_latex() -> None:
+    """TeX knows the sign only as a formula, and stops at the character."""
+    [phase] = simple_site().phases
+    ladder = replace(phase, rules=PhaseRules(selection=Selection.LADDER))
+    text = paper_files(published(Site(title="T", phases=(ladder,))), "latex")["dev.tex"].decode()
+    assert text.count("$\\approx$") == 4
+    assert text.isascii()
 
 
 def test_the_challenge_can_be_cited_and_archived() -> None:

@@ -115,6 +115,7 @@
   // Two rows side by side: every column of every table of the phase.
   const compare = (section, pair) => {
     const lines = [];
+    for (const box of all(".far", section)) box.classList.remove("far"); // innerText is empty until a cell is laid out
     for (const table of all("table", section)) {
       const rows = pair.map((row) => table.querySelector(`tr[data-row="${row.dataset.row}"]`));
       for (const head of rows.every(Boolean) ? all("thead th[scope=col]:not(.team)", table) : []) {

@@ -145,6 +145,20 @@ def test_an_opened_row_has_an_address_that_restores_it(page: Page, board: str) -
     assert page.locator(f"{PHASE} table.board tbody tr").count() > 3
 
 
+def test_a_long_board_shows_and_compares_every_task(page: Page, tmp_path: Path) -> None:
+    """At every width, and also in tables far below, which the browser has not laid out yet."""
+    site = crowded_phase(teams=101, tasks=2).revealed_site("Crowd")
+    (tmp_path / "long.html").write_bytes(render(site, readme=None)["index.html"])
+    page.goto((tmp_path / "long.html").as_uri())
+    for number in range(2):
+        page.locator("details.past summary").nth(number).click()
+    compared = page.locator("table.pair tbody th").all_text_contents()
+    assert {"Rank", "crop_0", "95 % interval", "Without crop_0"} <= {*compared}
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    assert all(table.is_visible() for table in page.locator("table").all())
+
+
 def test_phases_moves_and_figure(page: Page, pages: Path) -> None:
     """Phases switch, moves have explanations, a row highlights its line, and older updates unfold."""
     page.goto((pages / "embed2scale.html").as_uri())

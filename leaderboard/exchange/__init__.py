@@ -2,6 +2,7 @@
 
 from leaderboard.exchange.geobench import (
     comment,
+    judge_metrics,
     quoted,
     read_submission,
     rows_of_runs,
@@ -36,6 +37,7 @@ __all__ = [
     "comment",
     "compare_runs",
     "comparison_document",
+    "judge_metrics",
     "leaderboard_csv",
     "make_normalizer",
     "neurobench_documents",

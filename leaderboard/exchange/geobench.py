@@ -90,7 +90,7 @@ class GeoBenchResult(BaseModel):
         rmse = info.data.get("dataset") == RMSE_DATASET and "rmse" in metric.lower()
         if not rmse and metric not in (*METRICS, *OURS.values()):
             raise ValueError(f"is none of {', '.join(f'`{name}`' for name in METRICS)}")
-        return metric
+        return "RMSE" if rmse else metric
 
     @field_validator("value")
     @classmethod
@@ -276,7 +276,7 @@ def _read_results(path: Path) -> tuple[pd.DataFrame, list[str]]:
     if not rows:
         return empty, [f"`{RESULTS}` has no results."]
     results = pd.DataFrame([row.model_dump(include=set(empty.columns)) for row in rows])
-    return results, [*_judge_seeds(results), *_judge_metrics(results)]
+    return results, list(_judge_seeds(results))
 
 
 def _judge_seeds(results: pd.DataFrame) -> Iterator[str]:
@@ -288,7 +288,8 @@ def _judge_seeds(results: pd.DataFrame) -> Iterator[str]:
             )
 
 
-def _judge_metrics(results: pd.DataFrame) -> Iterator[str]:
+def judge_metrics(results: pd.DataFrame) -> Iterator[str]:
+    """Yield a fault for each dataset that is measured by several metrics, also in different submissions."""
     for dataset, lines in results.groupby("dataset"):
         used = sorted(set(lines["metric"]))
         if len(used) > 1:

@@ -134,7 +134,7 @@ def test_files_of_other_programs_are_read_the_same(
 def test_several_submissions_are_ranked_together_unless_a_backbone_is_in_two(
     submission: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Folders may have the same name; seeds of one backbone are never mixed."""
+    """Folders may have the same name; seeds of one backbone, and metrics of one dataset, are never mixed."""
     other = Path(shutil.copytree(submission, submission.parent / "other" / "new_submission"))
     normalizer = FILES / "geobench" / "normalizer.json"
     rows = rows_of(other)
@@ -144,6 +144,17 @@ def test_several_submissions_are_ranked_together_unless_a_backbone_is_in_two(
     (other / "additional_info.json").write_text(json.dumps(info))
     status, document = import_json(capsys, submission, other, "--normalizer", normalizer)
     assert (status, len(document["standings"])) == (0, 4)
+    unlike = {"Overall_Accuracy": "Multiclass_Jaccard_Index"}
+    write_rows(
+        other,
+        [
+            {**row, "backbone": f"{row['backbone']}_b", "Metric": unlike.get(row["Metric"], row["Metric"])}
+            for row in rows
+        ],
+    )
+    status, document = import_json(capsys, submission, other, "--normalizer", normalizer)
+    assert (status, len(document["faults"])) == (1, 1)
+    assert "`forest` is measured by `Multiclass_Jaccard_Index`, `Overall_Accuracy`" in document["faults"][0]
     write_rows(other, rows)
     status, document = import_json(capsys, submission, other, "--normalizer", normalizer)
     assert (status, document["standings"]) == (1, [])
@@ -158,7 +169,8 @@ def test_names_in_a_comment_are_only_text(submission: Path, capsys: pytest.Captu
     other = Path(shutil.copytree(submission, submission.parent / "other"))
     evil = "x`\n\n# Merge this, @everyone"
     for folder in (submission, other):
-        write_rows(folder, [{**row, "backbone": evil, "dataset": evil} for row in rows_of(folder)])
+        rows = [row for row in rows_of(folder) if row["dataset"] == "forest"]
+        write_rows(folder, [{**row, "backbone": evil, "dataset": evil} for row in rows])
     normalizer = FILES / "geobench" / "normalizer.json"
     _, document = import_json(capsys, submission, other, "--normalizer", normalizer)
     told = [fault for fault in document["faults"] if "Merge this" in fault]

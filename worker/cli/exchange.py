@@ -97,7 +97,7 @@ def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str]
     """Return the results of all folders, the display names of new models, and every fault."""
     import pandas as pd
 
-    from leaderboard.exchange import quoted, read_submission
+    from leaderboard.exchange import judge_metrics, quoted, read_submission
 
     read = [read_submission(folder) for folder in folders]
     faults = [
@@ -115,7 +115,8 @@ def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str]
         if len(found) > 1
     ]
     names = {key: name for _, names, _ in read for key, name in names.items()}
-    return pd.concat([results for results, *_ in read], ignore_index=True), names, faults
+    together = pd.concat([results for results, *_ in read], ignore_index=True)
+    return together, names, [*faults, *judge_metrics(together)]
 
 
 def export_results(

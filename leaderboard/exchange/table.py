@@ -90,6 +90,11 @@ def read_table(text: str, tasks: Sequence[str] = ()) -> tuple[pd.DataFrame, list
         cells.iloc[0] = cells.iloc[0].str.removeprefix("q::")
     cells, left_out = _scored(cells, tasks)
     entries, names = cells.iloc[1:, 0].tolist(), cells.iloc[0, 1:].tolist()
+    if left_out and not (names or tasks):
+        raise _fault(
+            f"By their names, no columns are tasks: {name_some(left_out)}.",
+            "If some are, choose them with --tasks, once for each.",
+        )
     check_names("task", names)
     check_names("entry", entries)
     written = cells.iloc[1:, 1:].set_axis(pd.Index(entries), axis=0).set_axis(pd.Index(names), axis=1)

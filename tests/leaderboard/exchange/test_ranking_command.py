@@ -88,6 +88,10 @@ def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
         ("", "cannot be read as CSV"),
         ("name\nx\n", "no task columns"),
         (
+            "name,depth,avg\nx,1,2\n",
+            "no columns are tasks: depth, avg. If some are, choose them with --tasks",
+        ),
+        (
             "name;t\nx;1,5\n",
             "is separated by semicolons. Save it as CSV: commas between columns, decimal points",
         ),

@@ -147,7 +147,10 @@ def _cells(text: str) -> pd.DataFrame:
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise _fault(f"The table cannot be read as CSV: {str(error).strip()}.") from error
     cells = cells.map(str.strip)
-    return cells.loc[(cells != "").any(axis=1), (cells != "").any(axis=0)]
+    cells = cells.loc[(cells != "").any(axis=1), (cells != "").any(axis=0)]
+    if cells.empty:
+        raise _fault("The table is empty.")
+    return cells
 
 
 def _scored(cells: pd.DataFrame, tasks: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:

@@ -86,6 +86,7 @@ def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
     ("text", "words"),
     [
         ("", "cannot be read as CSV"),
+        ('"",\n\u00a0,\n', "The table is empty."),
         ("name\nx\n", "no task columns"),
         (
             "name,depth,avg\nx,1,2\n",

@@ -86,8 +86,9 @@ def read_table(text: str, tasks: Sequence[str] = ()) -> tuple[pd.DataFrame, list
     """
     cells = _cells(text.removeprefix("\ufeff"))
     if set(SUMMARY[:3]) <= set(cells.iloc[0]):
-        cells = cells.loc[:, [name not in SUMMARY and not name.startswith("acc::") for name in cells.iloc[0]]]
-        cells.iloc[0] = cells.iloc[0].str.removeprefix("q::")
+        is_left = [name in SUMMARY or name.startswith("acc::") for name in cells.iloc[0]]
+        cells = cells.loc[:, [not left for left in (False, *is_left[1:])]]
+        cells.iloc[0, :] = [name.removeprefix("q::") for name in cells.iloc[0]]
     cells, left_out = _scored(cells, tasks)
     entries, names = cells.iloc[1:, 0].tolist(), cells.iloc[0, 1:].tolist()
     if left_out and not (names or tasks):

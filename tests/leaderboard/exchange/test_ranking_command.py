@@ -88,6 +88,8 @@ def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
         ("", "cannot be read as CSV"),
         ('"",\n\u00a0,\n', "The table is empty."),
         ("name\nx\n", "no task columns"),
+        ("experiment,mean_score,weighted_score,aggregated_rank\nx,1,1,1\n", "no task columns"),
+        ("mean_score,weighted_score,aggregated_rank\n1,1,1\n", "no task columns"),
         (
             "name,depth,avg\nx,1,2\n",
             "no columns are tasks: depth, avg. If some are, choose them with --tasks",

@@ -8,7 +8,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from leaderboard.rendering.documents import stamp
-from leaderboard.rendering.names import display_name, markdown
+from leaderboard.rendering.names import breadth, display_name, markdown
 from leaderboard.rendering.rows import account, minute, movement
 
 
@@ -30,6 +30,7 @@ def templates() -> Environment:
         "movement": movement,
         "account": account,
         "md": markdown,
+        "breadth": breadth,
     }
     return environment
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from leaderboard.rendering.assets import templates
 from leaderboard.rendering.documents import EntryRow
+from leaderboard.rendering.names import breadth
 from leaderboard.snapshot import Board, MoveKind, RowKey
 
 LANES = 20  # entries in the chart; more lines could not be told apart
@@ -21,7 +22,6 @@ COLUMNS = 90  # boards in the chart; in a longer history several share a column
 # How many entries from the top have their own color; the others are gray, and every line is labeled.
 COLORS = 7
 LABEL = 230  # breadth that fits next to a line; a longer name has two lines
-WIDE = "\u2e80"  # CJK begins here; Unicode's own table of widths depends on the version of Python
 
 # Whole numbers make paths short, and the figures compress well.
 _WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960, 6, 226, 27, 26
@@ -192,16 +192,11 @@ def _lane(
 def _lines(name: str) -> tuple[tuple[str, bool], ...]:
     """Break a long name near its middle; wide characters count twice."""
     lines = [name]
-    if _breadth(name) > LABEL:
+    if breadth(name) > LABEL:
         breaks = [place for place, char in enumerate(name[:-1], 1) if char in " -_"]
         cut = min(breaks, key=lambda place: abs(2 * place - len(name)), default=len(name) // 2)
         lines = [name[:cut].rstrip(), name[cut:]]
-    return tuple((line, _breadth(line) > LABEL) for line in lines)
-
-
-def _breadth(text: str) -> int:
-    """Return how broad a text is, in tenths of a character; whole numbers, because versions of Python add floats differently."""
-    return sum(20 if char >= WIDE else 13 if char.isupper() else 10 for char in text)
+    return tuple((line, breadth(line) > LABEL) for line in lines)
 
 
 def _y(place: int) -> int:

@@ -225,6 +225,14 @@ def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
+WIDE = "\u2e80"  # CJK begins here; Unicode's own table of widths depends on the version of Python
+
+
+def breadth(text: str) -> int:
+    """Return how broad a text is, in tenths of a character; whole numbers, because versions of Python add floats differently."""
+    return sum(20 if char >= WIDE else 13 if char.isupper() else 10 for char in text)
+
+
 ADDRESS_LIMIT = 500  # characters; longer addresses are left out, because a shortened one would lead elsewhere
 _ADDRESS = re.compile(r"https?://[\w.~:/?#\[\]!$&'()*+,;=%@-]+", re.ASCII | re.IGNORECASE)
 

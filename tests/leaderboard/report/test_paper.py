@@ -63,6 +63,13 @@ def test_values_of_a_ladder_are_marked_in_latex() -> None:
     assert text.isascii()
 
 
+@pytest.mark.parametrize(("name", "is_broad"), [("北" * 20, True), ("L" * 24, True), ("l" * 24, False)])
+def test_a_name_is_no_broader_than_its_badge(name: str, is_broad: bool) -> None:
+    """How many letters have room depends on the letters."""
+    badge = paper_files(published(simple_site((name, "B"))), "svg")["dev-first-mean-q-1.svg"]
+    assert (b"textLength" in badge) is is_broad
+
+
 def test_the_challenge_can_be_cited_and_archived() -> None:
     """Both files name the challenge."""
     files = paper_files(published(simple_site(repository="https://example.org/board")), "csv")

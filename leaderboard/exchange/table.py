@@ -91,10 +91,10 @@ def read_table(text: str, tasks: Sequence[str] = ()) -> tuple[pd.DataFrame, list
         cells.iloc[0, :] = [name.removeprefix("q::") for name in cells.iloc[0]]
     cells, left_out = _scored(cells, tasks)
     entries, names = cells.iloc[1:, 0].tolist(), cells.iloc[0, 1:].tolist()
-    if left_out and not (names or tasks):
+    if left_out and not (entries and (names or tasks)):
         raise _fault(
-            f"By their names, no columns are tasks: {name_some(left_out)}.",
-            "If some are, choose them with --tasks, once for each.",
+            f"By their names, these are neither tasks nor entries: {name_some(left_out)}.",
+            "Choose tasks with --tasks, once for each, and give entries other names.",
         )
     check_names("task", names)
     check_names("entry", entries)

@@ -92,7 +92,7 @@ def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
         ("mean_score,weighted_score,aggregated_rank\n1,1,1\n", "no task columns"),
         (
             "name,depth,avg\nx,1,2\n",
-            "no columns are tasks: depth, avg. If some are, choose them with --tasks",
+            "neither tasks nor entries: depth, avg. Choose tasks with --tasks",
         ),
         (
             "name;t\nx;1,5\n",
@@ -133,6 +133,7 @@ def test_the_order_of_lines_decides_nothing(weigh: bool) -> None:
             "The column 'tokens' would decide the ranking alone: its values spread over 100 times as far",
         ),
         ("name,t\n", "no entries"),
+        ("pooling,t\nmean,1\nmax,2\n", "neither tasks nor entries: mean, max."),
         ("name,\nx,1\n", "A task has no name"),
         ("name,t,t\nx,1,2\n", "The task 't' occurs 2 times"),
         ("name,t\nx,1\nx,2\n", "The entry 'x' occurs 2 times"),

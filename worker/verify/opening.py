@@ -12,7 +12,6 @@ from scoring.printable import all_of, count_of
 from scoring.protocol import ids_hash
 from scoring.tasks import TaskType, task_version
 from worker.fairness import commitments, id_lists, manifests
-from worker.fairness.disclosure import reveal_path
 from worker.participant.challenge import list_path
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import Promise, RevealedPhase
@@ -143,12 +142,12 @@ def _of_tasks(earlier: manifests.Manifest, later: manifests.Manifest) -> Iterato
 
 def labels(phase: RevealedPhase) -> Verdict:
     """Check that the published labels and their versions are those that were committed to, task by task."""
-    if not phase.with_labels:
-        versions = phase.repository.versions(reveal_path(phase.name))
-        withdrawn = next((step for step, text in versions if b'"labels": "published"' in text), None)
-        require(withdrawn is None, f"{withdrawn} published its labels, and they were withdrawn")
-        return believed("only hashes of the labels are published: the scores cannot be recomputed")
     files = [task.file for task in phase.manifest.tasks]
+    if not phase.with_labels:
+        versions = (phase.repository.versions(f"reveal/{phase.name}/labels/{file}") for file in files)
+        step = next((step for found in versions for step, _ in found), None)
+        require(step is None, f"{step} published its labels, and they were withdrawn")
+        return believed("only hashes of the labels are published: the scores cannot be recomputed")
     require(
         sorted(phase.labels) == sorted(files),
         "there is not exactly one label file for each task committed to",

@@ -163,7 +163,11 @@ def _scored(cells: pd.DataFrame, tasks: Sequence[str]) -> tuple[pd.DataFrame, li
     if not tasks:
         _ask_about_names(names)
     # Entries may be numbered or ranked before they are named.
-    texts = [position for position in range(len(names)) if cells.iloc[1:, position].map(number).isna().all()]
+    texts = [
+        position
+        for position, name in enumerate(names)
+        if "rank" not in _words(name) and cells.iloc[1:, position].map(number).isna().all()
+    ]
     is_numbered = is_other[0] or not _words(names[0])
     named = texts[0] if is_numbered and texts else 0
     counted = [

@@ -222,6 +222,8 @@ def test_summaries_and_descriptions_are_no_tasks() -> None:
     )
     assert (spread.columns.tolist(), spread.index.tolist()) == (["a", "b_std"], ["x"])
     assert read_table("name,mse,1\nx,-1,2\n", ("mse",))[0].shape == (1, 1)
+    for ranks in (("#1", "#2"), ("1st", "2nd"), ("=1", "=1"), ("🥇", "🥈")):
+        assert read_table("Rank,Model,a\n{},x,1\n{},y,2\n".format(*ranks))[0].index.tolist() == ["x", "y"]
     with pytest.raises(OrganizerError, match="No column is named 'c'"):
         read_table(text, ("c",))
 

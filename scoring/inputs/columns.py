@@ -10,6 +10,7 @@ from scoring.inputs.faults import ID_NAMES, SHOWN, Faults, Unreadable, shown
 from scoring.printable import name_some
 
 EXTRA_COLUMNS = 10_000  # a table with more extra named columns than this is not a table of embeddings
+VECTOR_NAMES = ("embedding", "embeddings")  # which decide if several columns hold lists of numbers
 NUMBER_NAME = re.compile(r"[0-9]+\Z")
 LOOKS_LIKE_VALUE = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\Z")
 FACTS = frozenset(
@@ -197,6 +198,14 @@ def is_fact(name: str) -> bool:
     if not name or name.casefold() in FACTS or words[:1] == ["unnamed"]:
         return True
     return bool(words) and not words[-1].isdigit() and not FACT_WORDS.isdisjoint(words)
+
+
+def chosen_vectors(names: Sequence[str]) -> list[int]:
+    """Return which of some columns of lists of numbers may be the embeddings, by their names; one alone is."""
+    chosen = [place for place, name in enumerate(names) if "embed" in name.casefold() or not is_fact(name)]
+    for usual in VECTOR_NAMES:
+        chosen = [place for place in chosen if names[place] == usual] or chosen
+    return chosen
 
 
 def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:

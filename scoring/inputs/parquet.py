@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from scoring.errors import InfrastructureError
-from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, find_id, is_fact
+from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, chosen_vectors, find_id
 from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
 from scoring.inputs.matrix_builder import MatrixBuilder
 
@@ -26,7 +26,6 @@ GROUP_BYTES = 32 << 20  # values that are decoded at a time
 FOOTER_BYTES = 32 << 20  # 1,025 columns take about 100 KB per row group
 MOST_ID_BYTES = 64 << 20  # distinct ids in a batch's dictionary
 ID_ROWS = 128  # that are decoded at a time without a dictionary; a few bytes can make many long ids
-VECTOR_NAMES = ("embedding", "embeddings")  # which decide if several columns hold lists of numbers
 LISTS = (
     types.is_list,
     types.is_large_list,
@@ -169,14 +168,8 @@ def _vector_column(schema: Any, faults: Faults) -> int | None:
         for position, field in enumerate(schema)
         if field.name.strip() not in faults.id_names and not _is_number(field.type)
     }
-    vectors = [
-        position
-        for position, kind in kinds.items()
-        if _is_vector(kind)
-        and ("embed" in schema.names[position].casefold() or not is_fact(schema.names[position]))
-    ]
-    for name in VECTOR_NAMES:
-        vectors = [position for position in vectors if schema.names[position] == name] or vectors
+    lists = [position for position, kind in kinds.items() if _is_vector(kind)]
+    vectors = [lists[place] for place in chosen_vectors([schema.names[position] for position in lists])]
     if len(vectors) > 1:
         raise faults.fatal(
             "columns.vectors", ", ".join(shown(schema.names[position]) for position in vectors)

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from scoring.errors import WrongType, WrongValue
-from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, names_an_id
+from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, chosen_vectors, names_an_id
 from scoring.memory.containers import Plain, has_parts, plain
 from scoring.memory.kinds import NUMBERS
 from scoring.memory.pairing import SHOWN, Rows, as_text, rows_of_index, texts
@@ -24,10 +24,14 @@ FEWEST_COUNTED = 5  # rows; in fewer, labels could count them by chance
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GivenEmbeddings:
-    """Embeddings; ``table`` is an array n x N of numbers, or a data frame whose columns of numbers are numeric."""
+    """Embeddings; ``table`` is an array n x N of numbers, or a data frame whose columns of numbers are numeric.
+
+    ``extra`` has the names of what stood next to an array and was ignored.
+    """
 
     rows: Rows
     table: pd.DataFrame | NDArray[Any]
+    extra: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,7 +66,10 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
                     hint="Give one id for each row.",
                     code="score.lengths",
                 )
-            return GivenEmbeddings(rows=Rows(count=len(words), ids=words), table=_matrix(vectors))
+            others = tuple(str(key) for key in value if key not in (name, column))
+            return GivenEmbeddings(
+                rows=Rows(count=len(words), ids=words), table=_matrix(vectors), extra=others
+            )
         value = with_ids(value, "embeddings", id_column)
         if isinstance(value, Mapping):
             first = [*map(str, islice(value, EXTRA_COLUMNS))]  # if it has more, these are ids
@@ -75,7 +82,8 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
         table, rows = without_ids(value, "embeddings", id_column)
         named = [column for column in map(str, table) if not NUMBER_NAME.match(column)]
         unread = {column: table[column] for column in named} if len(named) < table.shape[1] else {}
-        return GivenEmbeddings(rows=replace(rows, unread=unread), table=_numbers(table))
+        numbers, others = _numbers(table)
+        return GivenEmbeddings(rows=replace(rows, unread=unread), table=numbers, extra=others)
     if isinstance(value, pd.Series):
         return GivenEmbeddings(rows=rows_of_index(value.index, "embeddings"), table=_matrix(value))
     return GivenEmbeddings(rows=Rows(count=len(np.atleast_1d(value))), table=_matrix(value))
@@ -248,13 +256,14 @@ def _check_counting(name: str, values: Any) -> None:
         )
 
 
-def _numbers(table: pd.DataFrame) -> pd.DataFrame | NDArray[Any]:
-    """Return the columns that can be dimensions as numbers, or the one column of vectors as an array."""
+def _numbers(table: pd.DataFrame) -> tuple[pd.DataFrame | NDArray[Any], tuple[str, ...]]:
+    """Return the columns that can be dimensions as numbers, or the one column of vectors as an array, and the names of the others."""
     numbered = [column for column in table.columns if NUMBER_NAME.match(column)]
     vectors = [column for column in table.columns if len(numbered) < 2 and _holds_vectors(table[column])]
-    vectors = [column for column in vectors if column == "embedding"] or vectors
-    if len(vectors) == 1:
-        return _matrix(table[vectors[0]])
+    chosen = chosen_vectors(vectors)
+    if len(chosen) == 1:
+        whole = vectors[chosen[0]]
+        return _matrix(table[whole]), tuple(column for column in map(str, table) if column != whole)
     converted, refused = {}, []
     for column in numbered or table.columns:
         try:
@@ -269,9 +278,8 @@ def _numbers(table: pd.DataFrame) -> pd.DataFrame | NDArray[Any]:
             code="score.columns",
         )
     # not table.assign, whose time grows with the square of the number of columns
-    return pd.DataFrame(
-        {column: converted[column] if column in converted else table[column] for column in table}
-    )
+    numbers = {column: converted[column] if column in converted else table[column] for column in table}
+    return pd.DataFrame(numbers), ()
 
 
 def _holds_vectors(column: pd.Series[Any]) -> bool:

@@ -300,6 +300,7 @@ def _material(
         wanted,
         embedding_dim=settings.embedding_dim,
         exclude=excluded | (paired - wanted),  # rows without a label are told as such
+        extra=source.extra,
     )
     return join_material(read, found, settings, excluded=excluded, notes=notes, labeled="any task labels")
 

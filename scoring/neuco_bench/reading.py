@@ -108,6 +108,7 @@ def take_embeddings(
     *,
     embedding_dim: int | None = None,
     exclude: Collection[str] = (),
+    extra: Sequence[str] = (),
 ) -> LenientEmbeddings:
     """Take embeddings that are in memory, by the rules for files.
 
@@ -117,6 +118,7 @@ def take_embeddings(
         wanted: As in :func:`read_embeddings`, like the rest.
         embedding_dim: Dimension N.
         exclude: Ids to leave out.
+        extra: Names of columns next to an array, which are ignored.
 
     Raises:
         ParticipantError: As :func:`read_embeddings`.
@@ -129,6 +131,7 @@ def take_embeddings(
             table = table.iloc[:, [position - 1 for position in columns.positions]].to_numpy()
         else:
             rows.expect(table.shape[1])
+            rows.extra["column"] = len(extra), tuple(map(shown, extra[:SHOWN]))
     except Unreadable:
         raise rows.faults.verdict() from None
     rows.refuses_counting = True

@@ -131,6 +131,24 @@ def test_the_labels_inside_the_embeddings_are_refused() -> None:
     assert "Note: The column 4" in repr(result)
 
 
+@pytest.mark.parametrize("name", ["embeddings", "vector"])
+def test_a_column_of_embeddings_is_chosen_as_in_a_file(name: str, tmp_path: Path) -> None:
+    """By its name; lists that say where a sample is are none, and what is ignored is told."""
+    ids = [f"p{number}" for number in range(ROWS)]
+    others = {"bbox" if name == "vector" else "patches": [*MATRIX[:, :2]], "emb_0": LABELS}
+    table = pd.DataFrame({"id": ids, name: [*MATRIX], **others})
+    table.to_parquet(tmp_path / "e.parquet")
+    for given in (table, tmp_path / "e.parquet"):
+        with pytest.warns(UserWarning, match="2 extra columns were ignored") as told:
+            assert ridge(given, pd.Series(LABELS, index=ids)).report.embedding_dim == 4
+        assert str(told[0].message).endswith('"; "emb_0".')
+    with pytest.raises(TypeError, match=r"'bbox' \(vectors\)"):
+        ridge(pd.DataFrame({"id": ids, "bbox": [*MATRIX], "emb_0": LABELS}))
+    whole = {"ids": ids, "embeddings": MATRIX, "model": "ours"}
+    with pytest.warns(UserWarning, match='1 extra column was ignored: "model"'):
+        assert ridge(whole, pd.Series(LABELS, index=ids)).report.embedding_dim == 4
+
+
 def test_ids_alone_are_no_embeddings(tmp_path: Path) -> None:
     """The message counts no other names."""
     ids = [f"p{number}" for number in range(ROWS)]

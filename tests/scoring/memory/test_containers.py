@@ -174,6 +174,7 @@ def ridge(embeddings: Any, labels: Any, **options: Any) -> scoring.memory.result
     return scoring.score(embeddings, labels, "ridge", folds=2, progress=False, **options)
 
 
+@pytest.mark.filterwarnings("ignore:1 extra column")
 @pytest.mark.parametrize("form", WITH_IDS)
 def test_a_table_of_any_library_keeps_its_ids(form: str) -> None:
     """Ids are no dimension, and join rows with labels in another order."""

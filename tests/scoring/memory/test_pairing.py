@@ -227,6 +227,7 @@ FORMS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*extra column")
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_linear_labels_is_learned(form: str, data: tuple[Any, Any]) -> None:
     """A ridge probe finds labels that are linear, unless they are paired wrongly."""

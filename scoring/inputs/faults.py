@@ -218,7 +218,9 @@ CATALOGUE: dict[str, FaultKind] = {
         hint="Close every quotation mark before the next comma, and write every row on one line.",
     ),
     "rows.no_id": FaultKind(
-        singular="1 row has no id", plural="{count} rows have no id", hint="Fill in the id of every row."
+        singular="1 row has no id",
+        plural="{count} rows have no id",
+        hint="Fill in the id of every row, and remove rows that are empty.",
     ),
     "rows.header": FaultKind(
         singular="1 row repeats the column names",

@@ -531,6 +531,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         '"s001" on lines 3 and 14',
     ),
     "no id": (with_lines(lambda lines: [*lines, ",1,2,3,4"]), "rows.no_id", "1 row has no id: line 14."),
+    "empty rows of a spreadsheet": (
+        with_lines(lambda lines: [*lines, ",,,,", ",,,,"]),
+        "rows.no_id",
+        "2 rows have no id: line 14; line 15. Fill in the id of every row, and remove rows that are empty.",
+    ),
     "text": (
         with_cell("abc"),
         "cells.text",

@@ -236,9 +236,10 @@ def _check_index(values: Any, ids: tuple[str, ...], name: str, column: str) -> N
 def _check_names(name: str, columns: Iterable[str]) -> None:
     """Refuse columns that have ids, as their names say, although nobody said that these are the ids."""
     if similar := [column for column in columns if names_an_id(column)]:
+        task = f" if it is a task, call it {similar[0]}__multiclass;" if name == "labels" else ""
         raise WrongValue(
             f"The {name} have no column id, but {name_some(list(map(repr, similar)), SHOWN)}.",
-            hint=f"If it has the ids, pass id_column={similar[0]!r}; else remove it.",
+            hint=f"If it has the ids, pass id_column={similar[0]!r};{task} else remove it.",
             code="score.id_column",
         )
 

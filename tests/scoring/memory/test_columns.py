@@ -202,7 +202,9 @@ def test_a_column_of_ids_in_a_dictionary_is_no_task() -> None:
     given, shuffled = pd.DataFrame(MATRIX, index=ids), np.random.RandomState(1).permutation(ROWS)
     for name in ("ids", "ID", "tile_id"):
         labels = {name: ids[shuffled], "height": LABELS[shuffled]}
-        with pytest.raises(ValueError, match=f"The labels have no column id, but '{name}'"):
+        with pytest.raises(
+            ValueError, match=f"no column id, but '{name}'.*a task, call it {name}__multiclass"
+        ):
             ridge(given, labels)
         assert ridge(given, labels, id_column=name).to_frame()["score"].min() > 0.9
     assert ridge(MATRIX, {"tile_id__multiclass": ids % 3, "height": LABELS}).report.tasks

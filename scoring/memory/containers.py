@@ -200,7 +200,7 @@ def _sequence(items: list[Any], name: str) -> Plain:
             return _objects(items)
         raise WrongValue(
             f"Row 0 of the {name} has {_values(lengths[0])}, row {odd} has {_values(lengths[odd])}.",
-            hint="Give rows of the same length, or a dictionary of ids and vectors.",
+            hint="Give rows of the same length, or a dictionary of ids and vectors; join batches with numpy.concatenate.",
             code="score.ragged",
         )
     try:

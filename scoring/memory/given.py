@@ -356,7 +356,7 @@ def _shape(shape: tuple[int, ...]) -> WrongValue:
     hint = {
         1: "Give one row for each sample; for embeddings of one dimension: embeddings.reshape(-1, 1).",
         3: "Give one row for each sample, such as the mean over one axis, embeddings.mean(axis=1), or all values,"
-        " embeddings.reshape(len(embeddings), -1).",
+        " embeddings.reshape(len(embeddings), -1); join batches with numpy.concatenate.",
     }.get(min(len(shape), 3), "Give one row for each sample, n x N.")
     return WrongValue(f"The embeddings have the shape {shape}.", hint=hint, code="score.shape")
 

@@ -247,6 +247,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         ValueError,
         "Row 0 of the embeddings has 2 values, row 1 has 3 values",
     ),
+    "batches": ([MATRIX[:25], MATRIX[25:]], ValueError, r"join batches with numpy\.concatenate"),
+    "equal batches": ([MATRIX[:20], MATRIX[20:]], ValueError, r"join batches with numpy\.concatenate"),
     "huge": (sparse.csr_matrix((ROWS, 10**9)), ValueError, "sparse with the shape"),
     "texts": (MATRIX.astype(str), TypeError, "not numbers"),
     "raw bytes": (np.zeros((ROWS, DIM), "V2"), TypeError, "bfloat16"),

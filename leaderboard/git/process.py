@@ -219,7 +219,9 @@ class GitProcess:
             "PermitLocalCommand": "no",
         }
         if self._settings.known_hosts is not None:
-            options |= {"UserKnownHostsFile": self._settings.known_hosts, "GlobalKnownHostsFile": os.devnull}
+            # In quotes: ssh takes a path with a blank for two.
+            known = f'"{self._settings.known_hosts}"'
+            options |= {"UserKnownHostsFile": known, "GlobalKnownHostsFile": os.devnull}
         identity = []
         if self._settings.ssh_key is not None:
             options |= {"IdentitiesOnly": "yes", "IdentityAgent": "none"}

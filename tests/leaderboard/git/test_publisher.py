@@ -566,7 +566,7 @@ def test_ssh_with_pinned_hosts(board: Board, tmp_path: Path, monkeypatch: pytest
         str(key),
         "git@board.example",
     }
-    assert (tmp_path / "arguments").read_text().splitlines().count(f"-oUserKnownHostsFile={pinned}") > 1
+    assert (tmp_path / "arguments").read_text().splitlines().count(f'-oUserKnownHostsFile="{pinned}"') > 1
     assert options <= set((tmp_path / "arguments").read_text().splitlines())
     denied = "git@board.example: Permission denied (publickey)."
     for message, code, kind, told in (

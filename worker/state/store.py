@@ -70,7 +70,8 @@ class Store:
         if url.startswith("sqlite"):
             self._file = Path(url.removeprefix("sqlite:///"))
             _make_private(self._file)
-            self._engine = sa.create_engine(url, connect_args={"timeout": LOOK_S})
+            place = sa.URL.create("sqlite", database=str(self._file))  # a path may have ? and %
+            self._engine = sa.create_engine(place, connect_args={"timeout": LOOK_S})
             event.listen(self._engine, "connect", self._prepare_sqlite)
             event.listen(self._engine, "begin", self._begin_sqlite)
         else:

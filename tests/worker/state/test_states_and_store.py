@@ -297,3 +297,16 @@ def test_an_address_that_is_none_shows_no_password(address: str) -> None:
         Store(f"postgresql+psycopg://{address}")
     assert error.value.code == "state.url"
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["what?", "my%20state", "100%", "#1"])
+def test_the_state_is_where_its_path_says(tmp_path: Path, name: str) -> None:
+    """Whatever the path would mean in an address: another file would be neither private nor in a backup."""
+    (tmp_path / name).mkdir()
+    with (
+        contextlib.closing(Store(f"sqlite:///{tmp_path / name / 'worker.db'}")) as store,
+        store.write() as tx,
+    ):
+        tx.set_fact("a", "b")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name / "worker.db").stat().st_size

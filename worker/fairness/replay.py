@@ -164,8 +164,10 @@ class PhaseReplay:
 
     @property
     def ends_at(self) -> datetime:
-        """The moment that the last board shows: its closing or, if the phase is open, the newest event."""
-        return self.closed_at or self.end
+        """The moment that the last board shows: its closing, or the newest event, also of a phase that the rules of an open one ask for."""
+        rules = self.rules(self.end)
+        needed = None if rules is None else self._others.get(rules.eligible_if_scored_in or "")
+        return self.closed_at or max(self.end, self.end if needed is None else needed._newest)
 
     @property
     def restored_at(self) -> datetime | None:

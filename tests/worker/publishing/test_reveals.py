@@ -66,6 +66,22 @@ def test_a_private_entry_is_opened_once_the_board_of_another_phase_needs_it(
     assert harness.contradictions() == []
 
 
+@pytest.mark.parametrize("is_public", [True, False])
+def test_a_later_entry_changes_who_competes_in_another_phase(
+    harness: Harness, worker: StepWorker, *, is_public: bool
+) -> None:
+    """The last board of an open phase is newer than its own events if a team has meanwhile got a score where the rules ask for one."""
+    harness.submit("A", embeddings(1), phase="eval")
+    worker.drive()
+    harness.submit("A", embeddings(1), is_public=is_public)
+    worker.drive()
+    worker.stop()
+    harness.decide("challenge", "reveal", "--open")
+    worker.start()
+    assert [row["rank"] for row in harness.boards("eval")] == [1]
+    assert harness.contradictions() == []
+
+
 def test_a_revealed_phase_that_leaves_the_page_is_told(harness: Harness, worker: StepWorker) -> None:
     """Whoever takes a phase out of the configuration withdraws its page, but none of its boards and events."""
     harness.submit("A", embeddings(1), phase="eval")

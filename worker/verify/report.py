@@ -91,7 +91,7 @@ ALWAYS = (
     " the register.",
     "The organizers' clocks were right, and this history was published during the challenge. A receipt or a clone from that time can"
     " contradict it (--receipt, --against).",
-    "The tie groups and intervals of all boards but the last, and the pages of earlier commits.",
+    "The tie groups and intervals of all boards but the last, the pages of earlier commits, and messages of commits.",
 )
 """What cannot be proved in any challenge; docs/fairness.md has the same sentences."""
 TRUST = {

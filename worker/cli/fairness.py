@@ -63,8 +63,9 @@ def reveal(
         if left_out:
             print(f"Not revealed, because still open: {', '.join(left_out)}.")
         shown = "labels" if labels else "hashes of the labels"
+        rest = "" if phase else "; of a phase that was revealed before, only what is new"
         ask(
-            f"The tasks, {shown} and all scores of {', '.join(names)} are published. This cannot be undone.",
+            f"The tasks, {shown} and all scores of {', '.join(names)} are published{rest}. This cannot be undone.",
             yes=yes,
         )
         publish_now(session, tell=print)  # the revealed history must include the last board

@@ -27,8 +27,14 @@ def begun(
 
 
 def next_in_turn(tx: Transaction, waiting: Sequence[SubmissionRow]) -> SubmissionRow | None:
-    """Choose round-robin between teams, oldest first within a team, so that ten files of one team do not delay another team's first."""
+    """Choose round-robin between teams, so that ten files of one team do not delay another team's first.
+
+    Within a team, the oldest comes first, but re-runs come last, because anybody may make any number of them.
+    """
     if not waiting:
         return None
     turns = tx.last_turns()
-    return min(waiting, key=lambda row: (turns.get(row.team_key or 0, _NEVER), row.submitted_at, row.pk))
+    return min(
+        waiting,
+        key=lambda row: (turns.get(row.team_key or 0, _NEVER), row.is_rerun, row.submitted_at, row.pk),
+    )

@@ -73,11 +73,6 @@ def answer_files(facts: Submission) -> str:
     return " ".join(map(path, (facts.stdout_file, facts.stderr_file, facts.result_file)))
 
 
-def is_rerun(row: SubmissionRow) -> bool:
-    """Return whether a submission repeats another: its file's address names that one."""
-    return f"/submission_{row.pk}/" not in (row.input_file or "")
-
-
 def runs(tx: Transaction, row: SubmissionRow) -> list[SubmissionRow]:
     """Return a submission and its re-runs."""
     rows = [row]
@@ -88,7 +83,7 @@ def runs(tx: Transaction, row: SubmissionRow) -> list[SubmissionRow]:
 
 def waited(row: SubmissionRow, now: datetime) -> timedelta:
     """Return how long EvalAI has shown a submission, perhaps to no worker; of a re-run, it only tells when the first run was sent."""
-    return now - (row.first_seen_at if is_rerun(row) else row.submitted_at or row.first_seen_at)
+    return now - (row.first_seen_at if row.is_rerun else row.submitted_at or row.first_seen_at)
 
 
 def timed_out(row: SubmissionRow, now: datetime) -> bool:

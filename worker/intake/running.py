@@ -24,7 +24,7 @@ from worker.state import Attempt, State, SubmissionRow, Transaction
 
 
 def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionRow | None:
-    """Choose what is scored next, if there is room: round-robin between teams, oldest first within a team."""
+    """Choose what is scored next, if there is room, as :func:`worker.answers.turns.next_in_turn` does."""
     configuration = context.configuration
     waiting = [row for row in tx.submissions([State.FETCHED]) if row.can_go_on(now)]
     if not waiting or tx.is_paused("pause") or is_held(tx):

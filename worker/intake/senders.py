@@ -10,7 +10,7 @@ from datetime import datetime
 
 from scoring.printable import name_some, printable
 from worker.evalai import Author, Numbered, contradiction, could_be_of
-from worker.intake import changes, holds
+from worker.intake import holds
 from worker.state import UNSCORED, SubmissionRow, Transaction
 
 UNUSUAL = "facts.sender_unusual"
@@ -32,7 +32,7 @@ def check(tx: Transaction, row: SubmissionRow, listed: Mapping[int, Author], *, 
     doubts = []
     if before and not row.own and row.created_by not in {other.created_by for other in before}:
         doubts.append("its author has not sent anything for this team before")
-    if new is not None and not changes.is_rerun(row):
+    if new is not None and not row.is_rerun:
         used, origins = contradiction(new, others), could_be_of(new, others)
         if used is not None and row.state in UNSCORED and (origins or new.number == 1):
             teams = {other.team_key: other.team for other in rows.values() if other.team_key in origins}

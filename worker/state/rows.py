@@ -104,6 +104,11 @@ class SubmissionRow:
         return self.by_host is True
 
     @property
+    def is_rerun(self) -> bool:
+        """Whether it repeats another submission: its file's address names that one."""
+        return f"/submission_{self.pk}/" not in (self.input_file or "")
+
+    @property
     def at_evalai(self) -> dict[str, Any]:
         """What EvalAI showed last; empty before the first reading."""
         return dict(json.loads(self.evalai_shows or "{}"))

@@ -209,6 +209,19 @@ def test_a_submission_that_is_hidden_before_it_is_read_costs_others_nothing(
     assert (harness.status(pk), worker.alerts(), harness.teams()) == ("finished", set(), ["Rival"])
 
 
+def test_a_stranger_who_runs_a_submission_again_and_again_delays_no_new_one(harness: Harness) -> None:
+    """A team's files are scored one after another, and re-runs have the time of the first run."""
+    harness.configure({"submission": {"answer_grid": 60}})
+    with harness.worker() as worker:
+        first = harness.submit("Rival", embeddings(1))
+        worker.drive()
+        again = [harness.evalai.rerun(first) for _ in range(4)]
+        late = harness.submit("Rival", embeddings(2))
+        worker.drive(lambda: harness.status(late) == "finished")
+        assert sum(harness.status(pk) == "finished" for pk in again) <= 1
+        worker.finish(*again)
+
+
 def test_a_stranger_who_moves_many_answered_submissions_delays_nobody(harness: Harness) -> None:
     """EvalAI is asked for each of them, one by one; a submission that comes then is scored and answered before."""
     # so few calls that most are left when it is answered, however long its evaluation takes

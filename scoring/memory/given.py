@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scoring.errors import WrongType, WrongValue
-from scoring.inputs.columns import EXTRA_COLUMNS, NUMBER_NAME, chosen_vectors, names_an_id
+from scoring.errors import NeucoError, WrongType, WrongValue
+from scoring.inputs.columns import NUMBER_NAME, chosen_vectors, names_an_id
 from scoring.memory.containers import Plain, has_parts, plain
 from scoring.memory.kinds import NUMBERS
 from scoring.memory.pairing import SHOWN, Rows, as_text, rows_of_index, texts
@@ -57,27 +56,21 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
         wholes = keys - names if len(keys) == 2 and "ids" in keys else keys & {"embedding", "embeddings"}
         if len(names) == len(wholes) == 1:  # others are no embeddings, as in an NPZ file
             [name], [column] = names, wholes
-            vectors = plain(value[column], "embeddings")
-            words = texts(np.ravel(np.asarray(plain(value[name], "ids"))), "embeddings")
-            _check_index(vectors, words, "embeddings", name)
-            if not isinstance(vectors, Mapping) and len(words) != len(vectors):
-                raise WrongValue(
-                    f"There are {len(words)} ids and {len(vectors)} embeddings.",
-                    hint="Give one id for each row.",
-                    code="score.lengths",
-                )
+            columns, words = _columns({name: value[name], column: value[column]}, "embeddings", name)
             others = tuple(str(key) for key in value if key not in (name, column))
-            return GivenEmbeddings(
-                rows=Rows(count=len(words), ids=words), table=_matrix(vectors), extra=others
-            )
+            rows = Rows(count=len(words), ids=words)
+            return GivenEmbeddings(rows=rows, table=_matrix(columns[column]), extra=others)
         value = with_ids(value, "embeddings", id_column)
         if isinstance(value, Mapping):
-            first = [*map(str, islice(value, EXTRA_COLUMNS))]  # if it has more, these are ids
-            _check_names("embeddings", first if not all(map(names_an_id, first)) else ())
             words = texts(value, "embeddings")
-            return GivenEmbeddings(
-                rows=Rows(count=len(words), ids=words), table=_matrix(plain([*value.values()], "embeddings"))
-            )
+            try:
+                matrix = _matrix(plain([*value.values()], "embeddings"))
+            except NeucoError:
+                _check_names(
+                    "embeddings", words
+                )  # of columns; a vector may have such an id, as that of Idaho
+                raise
+            return GivenEmbeddings(rows=Rows(count=len(words), ids=words), table=matrix)
     if isinstance(value, pd.DataFrame):
         table, rows = without_ids(value, "embeddings", id_column)
         named = [column for column in map(str, table) if not NUMBER_NAME.match(column)]
@@ -99,26 +92,18 @@ def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
     labels = with_ids(labels, "labels", id_column)
     if isinstance(labels, pd.DataFrame):
         table, rows = without_ids(labels, "labels", id_column)
-        for name in table if table.shape[1] > 1 else ():
-            _check_counting(str(name), table[name])
         if [*table.columns] == ["0"]:
             table = table.rename(columns={"0": "label"})  # an array with one column, made a table
-        return [GivenTask(name=str(name), rows=rows, values=table[name]) for name in table]
-    if are_columns(labels):
+        tasks = [GivenTask(name=str(name), rows=rows, values=table[name]) for name in table]
+    elif isinstance(labels, Mapping) and not (labels and all(map(pd.api.types.is_scalar, labels.values()))):
         tasks = [_task(str(name), values, id_column) for name, values in labels.items()]
         _check_names("labels", [task.name for task in tasks if not task.rows.are_named])
-        for task in tasks if len(tasks) > 1 else ():
-            _check_counting(task.name, task.values)
-        return tasks
-    name = labels.name if isinstance(labels, pd.Series) else None
-    return [_task(str(name or "label"), labels, id_column)]
-
-
-def are_columns(value: Any) -> TypeGuard[Mapping[Any, Any]]:
-    """Return whether a value is a dictionary of columns, not of ids and values."""
-    return isinstance(value, Mapping) and not (
-        value and all(pd.api.types.is_scalar(column) for column in value.values())
-    )
+    else:
+        name = labels.name if isinstance(labels, pd.Series) else None
+        tasks = [_task(str(name or "label"), labels, id_column)]
+    for task in tasks if len(tasks) > 1 else ():
+        _check_counting(task.name, task.values)
+    return tasks
 
 
 def with_ids(value: Any, name: str, id_column: str | None) -> Plain:
@@ -137,8 +122,17 @@ def with_ids(value: Any, name: str, id_column: str | None) -> Plain:
     ids = next((key for key in id_names(id_column) if key in given), None)
     if ids is None:
         return given
-    columns = {key: _one_by_one(plain(column, "values")) for key, column in given.items()}
+    columns, _ = _columns(given, name, ids)
+    return pd.DataFrame({key: _column(column) for key, column in columns.items()})
+
+
+def _columns(
+    given: Mapping[Any, Any], name: str, ids: str
+) -> tuple[dict[Any, pd.DataFrame | pd.Series | NDArray[Any]], tuple[str, ...]]:
+    """Return columns with one value for each id, and the ids as text."""
+    columns = {key: one_by_one(plain(column, "ids" if key == ids else name)) for key, column in given.items()}
     words = texts(np.ravel(np.asarray(columns[ids])), name)
+    checked: pd.Index = pd.RangeIndex(0)
     for key, column in columns.items():
         if np.shape(column)[:1] != (len(words),):
             raise WrongValue(
@@ -146,17 +140,14 @@ def with_ids(value: Any, name: str, id_column: str | None) -> Plain:
                 hint="Give columns of the same length.",
                 code="score.lengths",
             )
-    checked: pd.Index = pd.RangeIndex(0)
-    for column in columns.values():
-        if not isinstance(column, np.ndarray) and not column.index.equals(
-            checked
-        ):  # usually, all have the same
+        # usually, all have the same index
+        if not isinstance(column, np.ndarray) and not column.index.equals(checked):
             checked = column.index
             _check_index(column, words, name, ids)
-    return pd.DataFrame({key: _column(column) for key, column in columns.items()})
+    return columns, words
 
 
-def _one_by_one(values: Plain) -> pd.DataFrame | pd.Series | NDArray[Any]:
+def one_by_one(values: Plain) -> pd.DataFrame | pd.Series | NDArray[Any]:
     """Return values in their order; a dictionary as a series with its keys as the index."""
     if isinstance(values, Mapping):
         return pd.Series([*values.values()], index=pd.Index([*values], dtype=object), dtype=object)
@@ -164,7 +155,7 @@ def _one_by_one(values: Plain) -> pd.DataFrame | pd.Series | NDArray[Any]:
 
 
 def _task(name: str, values: Any, id_column: str | None) -> GivenTask:
-    values = _one_by_one(plain(values, "labels"))
+    values = one_by_one(plain(values, "labels"))
     if isinstance(values, pd.DataFrame):
         values, rows = without_ids(values, "labels", id_column)
         return GivenTask(name=name, rows=rows, values=values)

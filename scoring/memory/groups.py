@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from scoring.errors import WrongType, WrongValue
 from scoring.memory.containers import plain
-from scoring.memory.given import are_columns, without_ids
+from scoring.memory.given import one_by_one, without_ids
 from scoring.memory.pairing import (
     SHOWN,
     Rows,
@@ -41,19 +41,18 @@ def take_column(table: Any, name: str, column: str, id_column: str | None) -> tu
     return table.drop(columns=column), GivenGroups(rows=rows, values=tuple(map(as_text, table[column])))
 
 
-def refuse_column(labels: Any) -> None:
-    """Refuse a column of labels, in a table or a dictionary, that may be one of groups.
+def refuse_column(tasks: Collection[str]) -> None:
+    """Refuse a task among others that may be a column of groups.
 
     Raises:
         WrongValue: If there is one.
     """
-    is_table = isinstance(labels, pd.DataFrame)
-    names = [name for name in NAMES if (is_table or are_columns(labels)) and name in labels]
-    if names and len([*labels]) > 1:
-        passed = repr(names[0]) if is_table else f"labels.pop({names[0]!r})"
+    names = [name for name in NAMES if name in tasks]
+    if names and len(tasks) > 1:
         raise WrongValue(
             f"The labels have a column {names[0]!r}, which may be a task, or say which samples belong together.",
-            hint=f"Pass groups={passed}, so that no split parts a group; or rename the column, such as {names[0]}__multiclass.",
+            hint=f"Pass groups={names[0]!r}, or, if that column is not found, labels.pop({names[0]!r}), so that no split parts a group;"
+            f" or rename the column, such as {names[0]}__multiclass.",
             code="score.groups",
         )
 
@@ -64,9 +63,7 @@ def given_groups(value: Any) -> GivenGroups:
     Raises:
         WrongType: If they are not one value for each sample.
     """
-    values = plain(value, "groups")
-    if isinstance(values, Mapping):
-        values = pd.Series([*values.values()], index=pd.Index([*values], dtype=object), dtype=object)
+    values = one_by_one(plain(value, "groups"))
     if isinstance(values, pd.DataFrame) and values.shape[1] == 1:
         values = values.iloc[:, 0]
     if isinstance(values, pd.Series):

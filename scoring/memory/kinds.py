@@ -73,10 +73,8 @@ def decide(name: str, values: Any, declared: TaskType | None = None) -> tuple[Ta
     if np.ndim(values) > 1 and values.shape[1:] != (1,):
         return _indicators(name, values, declared)
     column = pd.Series(values.iloc[:, 0] if isinstance(values, pd.DataFrame) else values)
-    if isinstance(
-        column.dtype, pd.ArrowDtype
-    ):  # in which NaN is not missing, and text with a dictionary is no text
-        import pyarrow
+    if isinstance(column.dtype, pd.ArrowDtype):
+        import pyarrow  # in whose types NaN is not missing, and text with a dictionary is no text
 
         column = pyarrow.array(column.array).to_pandas()
     labeled = ~column.isna().to_numpy(dtype=bool)

@@ -282,6 +282,8 @@ def _material(
             _check_ids(given, read)
     else:
         tasks = given_tasks(labels, id_column)
+        if groups is None:
+            refuse_column([task.name for task in tasks])
         read, notes, named = _labeled(tasks, given)
         sides += [(task.rows, names) for task, names in zip(tasks, named, strict=True)]
         paired = {name for names in named for name in names}
@@ -328,12 +330,8 @@ def _without_groups(
     embeddings: Any, labels: Any, groups: Any, id_column: str | None
 ) -> tuple[Any, Any, GivenGroups | None]:
     """Take groups that are a column out of its table."""
-    if groups is None:
-        labels = labels if is_path(labels) else with_ids(labels, "labels", id_column)
-        refuse_column(labels)
-        return embeddings, labels, None
     if not isinstance(groups, str):
-        return embeddings, labels, given_groups(groups)
+        return embeddings, labels, None if groups is None else given_groups(groups)
     found, tables = [], []
     for value, name in ((embeddings, "embeddings"), (labels, "labels")):
         table = value if is_path(value) else with_ids(value, name, id_column)

@@ -211,6 +211,16 @@ def test_a_column_of_ids_in_a_dictionary_is_no_task() -> None:
     assert ridge(given, {"tile_id": pd.Series(ids % 3.5, ids), "height": pd.Series(LABELS, ids)}).report.tasks
 
 
+def test_a_column_of_a_dictionary_may_have_several_labels() -> None:
+    """As a column of a table, whose lists have different lengths, too."""
+    labels = {
+        "id": [*range(100, 100 + ROWS)],
+        "land": [["a", "b"] if label > 0 else ["b"] for label in LABELS],
+    }
+    given = pd.DataFrame(MATRIX, index=labels["id"])
+    assert ridge(given, labels).q == ridge(given, pd.DataFrame(labels)).q
+
+
 @pytest.mark.parametrize("column", [LABELS[1:], "height", np.array(1.5), 2 * [*LABELS]])
 def test_columns_of_a_dictionary_have_one_value_for_each_id(column: Any) -> None:
     """Pandas has an error of its own, which names no column."""

@@ -276,7 +276,11 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         "have 2 levels",
     ),
     "repeated names": (pd.DataFrame(MATRIX, columns=[0, 1, 2] * 2), ValueError, "called 0, 1, 2"),
-    "ids and rows": ({"ids": IDS[:5], "embeddings": MATRIX}, ValueError, "5 ids and 40 embeddings"),
+    "ids and rows": (
+        {"ids": IDS[:5], "embeddings": MATRIX},
+        ValueError,
+        "does not have 5 values, one for each id",
+    ),
 }
 
 

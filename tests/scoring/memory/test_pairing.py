@@ -211,6 +211,14 @@ FORMS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
         {"ids": IDS[:, None], "embeddings": x, "model": "ours", "patch": x[:3]},
         y.set_axis(IDS).iloc[SHUFFLED],
     ),
+    "ids, and embeddings with ids": lambda x, y: (
+        {"ids": IDS, "embeddings": dict(zip(IDS, x, strict=True))},
+        y.set_axis(IDS).iloc[SHUFFLED],
+    ),
+    "ids that are called like a column": lambda x, y: (
+        dict(zip(["ID", *IDS[1:]], x, strict=True)),
+        y.set_axis(["ID", *IDS[1:]]).iloc[SHUFFLED],
+    ),
     "another column of a dictionary": lambda x, y: (
         {"id": np.arange(ROWS), "image": IDS, "embedding": x},
         y.set_axis(IDS).iloc[SHUFFLED],

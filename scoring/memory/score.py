@@ -334,7 +334,8 @@ def _without_groups(
         return embeddings, labels, None if groups is None else given_groups(groups)
     found, tables = [], []
     for value, name in ((embeddings, "embeddings"), (labels, "labels")):
-        table = value if is_path(value) else with_ids(value, name, id_column)
+        is_other = is_path(value) or (is_dictionary(value) and groups not in value)
+        table = value if is_other else with_ids(value, name, id_column)
         table, column = take_column(table, name, groups, id_column)
         tables.append(table)
         found += [column] if column else []

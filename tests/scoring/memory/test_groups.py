@@ -44,6 +44,11 @@ FORMS: dict[str, Callable[[], Any]] = {
     "column of a dictionary of mixed labels": lambda: ridge(
         TABLE, {"id": [*IDS[MIXED]], "height": LABELS[MIXED], "tile": TILES[MIXED]}, "tile"
     ),
+    "column of mixed labels, other entries": lambda: ridge(
+        {"id": IDS, "embedding": MATRIX, "model": "ours"},
+        SERIES.to_frame().assign(tile=TILES).iloc[MIXED],
+        "tile",
+    ),
     "column next to ids": lambda: ridge(TABLE.assign(tile=TILES).reset_index(), SERIES, "tile"),
     "series next to mixed labels and an array": lambda: ridge(
         MATRIX[MIXED], NUMBERED_LABELS.iloc[MIXED], pd.Series(TILES)[MIXED]

@@ -63,7 +63,9 @@ def test_values_of_a_ladder_are_marked_in_latex() -> None:
     assert text.isascii()
 
 
-@pytest.mark.parametrize(("name", "is_broad"), [("北" * 20, True), ("L" * 24, True), ("l" * 24, False)])
+@pytest.mark.parametrize(
+    ("name", "is_broad"), [("北" * 20, True), ("L" * 24, True), ("l" * 28, True), ("l" * 24, False)]
+)
 def test_a_name_is_no_broader_than_its_badge(name: str, is_broad: bool) -> None:
     """How many letters have room depends on the letters."""
     badge = paper_files(published(simple_site((name, "B"))), "svg")["dev-first-mean-q-1.svg"]

@@ -143,7 +143,7 @@ def _columns(
         # usually, all have the same index
         if not isinstance(column, np.ndarray) and not column.index.equals(checked):
             checked = column.index
-            _check_index(column, words, name, ids)
+            _check_index(checked, words, name, ids)
     return columns, words
 
 
@@ -199,7 +199,7 @@ def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[
     ids = next((column for column in id_names(id_column) if column in table.columns), None)
     if ids is not None:
         words = texts(table[ids], name)
-        _check_index(table, words, name, ids)
+        _check_index(table.index, words, name, ids)
         return table.drop(columns=ids), Rows(count=len(table), ids=words)
     rows = rows_of_index(table.index, name)
     if id_column is not None and rows.is_numbered:
@@ -212,9 +212,8 @@ def without_ids(table: pd.DataFrame, name: str, id_column: str | None) -> tuple[
     return table, rows
 
 
-def _check_index(values: Any, ids: tuple[str, ...], name: str, column: str) -> None:
-    """Refuse a table or a series whose index has the ids of a column, in another order; numbers may be those of rows."""
-    index = getattr(values, "index", pd.RangeIndex(0))
+def _check_index(index: pd.Index, ids: tuple[str, ...], name: str, column: str) -> None:
+    """Refuse an index that has the ids of a column, in another order; numbers may be those of rows."""
     own = () if index.dtype.kind in "iu" else tuple(map(as_text, index))
     if own != ids and set(own) == set(ids):
         raise WrongValue(

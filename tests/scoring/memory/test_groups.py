@@ -66,6 +66,7 @@ FORMS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:1 extra column was ignored")
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_the_same_groups_gives_the_same_test_parts(form: str) -> None:
     """By position next to arrays, by id between tables; a column of groups is neither a task nor a dimension."""

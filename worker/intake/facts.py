@@ -67,6 +67,7 @@ def take_facts(
         return
     if row.evalai_shows is None:
         record_first_sight(tx, row, facts, challenge=challenge, phases=phases)
+        tx.resolve_alert(f"hold:{facts.pk}")  # it is hidden no more
     else:  # what may change: whether the configuration has the phase, and the signature of the file's address
         tx.note(facts.pk, phase=phases.get(row.phase_pk or 0))
         _keep_address(tx, row.input_file, facts)

@@ -205,7 +205,10 @@ def test_a_submission_that_is_hidden_before_it_is_read_costs_others_nothing(
         assert worker.alerts() == set()
         harness.decide("challenge", "disqualify", str(pk), "--undo")
     write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("dev")})
-    worker.advance(600)
+    worker.clock.advance(600)
+    worker.drive(lambda: worker.state(pk) != State.CANCELLED)
+    assert worker.alerts() == set()
+    worker.drive()
     assert (harness.status(pk), worker.alerts(), harness.teams()) == ("finished", set(), ["Rival"])
 
 

@@ -95,20 +95,21 @@ def template(
 def _write(path: Path, ids: Sequence[str], columns: int) -> None:
     try:
         with path.open("x", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["id", *range(columns)])
-            writer.writerows([identifier, *[""] * columns] for identifier in ids)
+            try:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(["id", *range(columns)])
+                writer.writerows([identifier, *[""] * columns] for identifier in ids)
+                file.flush()
+            except BaseException:
+                path.unlink()  # half a table
+                raise
     except FileExistsError:
         raise OrganizerError(
             f"{path} exists already.",
             hint="Choose another file name, or remove the file.",
             code="file.exists",
         ) from None
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            path.unlink()  # half a table
-        if not isinstance(error, OSError):
-            raise
+    except OSError as error:
         raise OrganizerError(
             f"{path} cannot be written: {error.strerror}.",
             hint="Choose another place, or check its permissions.",

@@ -6,6 +6,7 @@ import json
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import typer
@@ -17,6 +18,7 @@ from tests.scoring.inputs.reading_tables import DIM, IDS, from_lines, good, line
 from tests.worker.harness.harness import clean_environment
 from worker.fairness.manifests import Commitment
 from worker.fairness.receipts import Line
+from worker.participant import commands
 from worker.participant.challenge import asked, last_written
 from worker.participant.commands import app, run, template, validate
 
@@ -107,6 +109,24 @@ def test_a_template_overwrites_no_file(public: Path, tmp_path: Path, name: str, 
         template(tmp_path / name, challenge=str(public), phase="dev")
     assert error.value.code == code
     assert (tmp_path / "own.csv").read_text() == "mine"
+
+
+def test_an_interrupted_template_removes_only_its_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C may come before it has found that the file exists, or while it writes."""
+
+    def interrupt(*_: object, **__: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    (tmp_path / "own.csv").write_text("mine")
+    for name, patched in (("own.csv", "pathlib.Path.open"), ("new.csv", "csv.writer")):
+        with monkeypatch.context() as patch:
+            patch.setattr(patched, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                commands._write(tmp_path / name, ["a"], 1)
+    assert (tmp_path / "own.csv").read_text() == "mine"
+    assert not (tmp_path / "new.csv").exists()
 
 
 @pytest.mark.parametrize(

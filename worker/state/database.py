@@ -73,7 +73,7 @@ def make_engine(url: str) -> sa.Engine:
     options = " ".join(f"-c {name}={value}" for name, value in of_server.items())
     try:
         address = sa.make_url(url)
-        if "@" in (address.host or ""):  # it is the end of a password, which the driver's error would show
+        if "@" in f"{address.host}{address.database}":  # they begin in a password, which errors would show
             raise ValueError
         engine = sa.create_engine(
             address,

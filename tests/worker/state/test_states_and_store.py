@@ -290,7 +290,9 @@ def test_a_failure_says_at_most_two_thousand_characters(sentence: str, hint: str
     assert answer.value is None
 
 
-@pytest.mark.parametrize("address", ["me:half@secret@x/y", "me:secret@x:port/y", "me:secret@[::1/y"])
+@pytest.mark.parametrize(
+    "address", ["me:half@secret@x/y", "me:half@secret/@x/y", "me:secret@x:port/y", "me:secret@[::1/y"]
+)
 def test_an_address_that_is_none_shows_no_password(address: str) -> None:
     """An @ in a password must be written as %40: what follows would be taken for the server, and be named in an error."""
     with pytest.raises(OrganizerError) as error:

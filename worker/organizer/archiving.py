@@ -90,6 +90,7 @@ def write_backup(
                         progress(1, len(stored))
                 file.flush()
                 with contextlib.suppress(FileExistsError):  # it has had its name from the beginning
+                    # Python follows the link in /proc only if a folder is given, which an absolute path ignores.
                     os.link(f"/proc/self/fd/{file.fileno()}", temporary, src_dir_fd=file.fileno())
         temporary.replace(archive)
     except OSError as error:

@@ -263,8 +263,8 @@ def _steps(phase: RevealedPhase, version: str, protocol: str) -> NDArray[np.floa
 def received(phase: RevealedPhase) -> Iterator[Verdict]:
     """Check when open entries were received: after the first commitment, and not before they were sent.
 
-    EvalAI gives numbers and times together, so times that run against the numbers are told, those of one team to the second: they decide
-    which submission is a team's last.
+    EvalAI gives numbers and times together, so times that run against the numbers by minutes are told, and those of one team in any case:
+    they decide which submission is a team's last.
     """
     begun = phase.repository.commitments[0].made_at
     sent: list[tuple[int, datetime, int | None]] = []

@@ -19,6 +19,7 @@ from tests.acceptance.lie import raise_score, score
 from tests.acceptance.lies import LIES
 from tests.acceptance.lies_about_documents import regroup_from_the_start
 from tests.acceptance.lies_about_entries import with_ladder
+from tests.worker.harness.commits import forged_line
 from worker.fairness import commitments, events, receipts
 from worker.verify import Status, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.verify.earlier import ROW
@@ -334,7 +335,7 @@ def test_a_commitment_that_nothing_opens_is_found(story: Story) -> None:
 def test_scores_on_hashed_labels_cannot_be_checked(happened: Story, story: Story, tmp_path: Path) -> None:
     """If only hashes of a phase's labels are released, its scores cannot be recomputed, even from a team's file; another phase's can.
 
-    Labels that were released before were withdrawn.
+    Labels that were released before were withdrawn, unless the state was restored from a backup meanwhile.
     """
     story.reveals["eval"]["labels"] = "hashes"
     story.hidden["eval"] = {
@@ -348,6 +349,14 @@ def test_scores_on_hashed_labels_cannot_be_checked(happened: Story, story: Story
         board.push(pushed)
     with board.checked() as public:
         assert lies(public) == {"eval: labels"}
+    gap = {"first": len(repository.log) + 1, "last": len(repository.log)}
+    story.on_files = lambda files: {
+        **files,
+        receipts.PATH: forged_line(files[receipts.PATH].decode(), story.signer, restored=gap),
+    }
+    board.push(story.publish())
+    with board.checked() as public:
+        assert "eval: labels" not in lies(public)
     file = tmp_path / "a.csv"
     file.write_bytes(FILES["A"])
     all_verdicts = list(submission_verdicts(repository, file, engine="local"))

@@ -144,9 +144,13 @@ def labels(phase: RevealedPhase) -> Verdict:
     """Check that the published labels and their versions are those that were committed to, task by task."""
     files = [task.file for task in phase.manifest.tasks]
     if not phase.with_labels:
-        versions = (phase.repository.versions(f"reveal/{phase.name}/labels/{file}") for file in files)
+        repository = phase.repository
+        versions = (repository.versions(f"reveal/{phase.name}/labels/{file}") for file in files)
         step = next((step for found in versions for step, _ in found), None)
-        require(step is None, f"{step} published its labels, and they were withdrawn")
+        require(
+            step is None or repository.is_restored_since(step),
+            f"{step} published its labels, and they were withdrawn",
+        )
         return believed("only hashes of the labels are published: the scores cannot be recomputed")
     require(
         sorted(phase.labels) == sorted(files),

@@ -189,6 +189,12 @@ class PublicRepository:
         """Return whether a board was made before the state was last restored, which then shows what is older than the history."""
         return (made_at or _NEVER) < self._restored_at
 
+    def is_restored_since(self, step: Step) -> bool:
+        """Return whether the state was restored from a backup after a commit, according to the log; it may not know what that showed."""
+        published = step.version(receipts.PATH).size
+        later = receipts.read_log(self.files.get(receipts.PATH, b"")[published:])
+        return any(line.restored is not None for line in later)
+
     @cached_property
     def uncommitted(self) -> list[str]:
         """The phases that have boards in the history, and to which there is no commitment; untrusted text."""

@@ -123,14 +123,12 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
 def _withdrawn(repository: PublicRepository, name: str) -> Iterator[Verdict]:
     """Look for an earlier reveal of a phase that is not revealed now; a state from an older backup does not know it."""
     for step, _ in repository.versions(reveal_path(name)):
-        published = step.version(receipts.PATH).size
-        later = receipts.read_log(repository.files.get(receipts.PATH, b"")[published:])
-        if all(line.restored is None for line in later):
-            yield contradicted(f"{step} revealed phase {name}, and the reveal was withdrawn")
-        else:
+        if repository.is_restored_since(step):
             yield believed(
                 f"{step} revealed phase {name}; the state was restored from a backup since, and the organizers have not revealed it again"
             )
+        else:
+            yield contradicted(f"{step} revealed phase {name}, and the reveal was withdrawn")
         return
 
 

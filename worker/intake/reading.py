@@ -129,7 +129,7 @@ class ReadSubmission(Call[Submission]):
         if isinstance(error, NotFound) or elsewhere:
             tx.note(self.pk, read_at=self.began_at, tries=0)
             facts.follow_absence(tx, row, elsewhere=elsewhere, now=now)
-            if elsewhere and row.evalai_shows is None and row.message_phase is not None:
+            if elsewhere and row.evalai_shows is None and row.message_phase and row.excluded is None:
                 tx.report(f"hold:{row.pk}", holds.hidden(row), now=now)
             return
         defer(self.context, tx, self.pk, error, now)

@@ -202,6 +202,8 @@ def test_a_submission_that_is_hidden_before_it_is_read_costs_others_nothing(
     assert (worker.daemon.waiting(worker.clock.now()).nothing, harness.evalai.queue_length()) == (True, 0)
     if ended:
         harness.decide("challenge", "disqualify", str(pk))
+        harness.evalai.send_again(pk, phase="dev")
+        worker.wait(60)
         assert worker.alerts() == set()
         harness.decide("challenge", "disqualify", str(pk), "--undo")
     write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("dev")})

@@ -230,7 +230,8 @@ class Clone:
 def plain_folder(place: str) -> Path | None:
     """Return the folder at an address; None if it is a repository."""
     folder = expanded(place)
-    is_bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+    # Who may push can add all files of a bare repository, which itself has no list of commitments.
+    is_bare = (folder / "HEAD").is_file() and not (folder / "commitment.json").exists()
     is_repository = (folder / ".git").exists() or is_bare
     return folder if folder.is_dir() and not is_repository else None
 

@@ -156,7 +156,9 @@ def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> N
     shutil.copytree(fair.public, tmp_path / "copy")
     for path in filter(Path.is_file, (tmp_path / "copy").rglob("*")):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    (tmp_path / "copy" / "HEAD").write_text("as in a bare repository")
+    for name in ("HEAD", "objects/pack", "refs/heads"):  # as in a bare repository
+        (tmp_path / "copy" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "copy" / name).write_text("ref: refs/heads/main")
     with (tmp_path / "copy" / "film.mp4").open("wb") as film:
         film.truncate(1 << 40)
     done = verify(fair, tmp_path / "copy")

@@ -89,7 +89,7 @@ def write_backup(
                             _add(target, path, f"state/files/{path.parent.name}/{path.name}")
                         progress(1, len(stored))
                 file.flush()
-                with contextlib.suppress(FileExistsError):  # it has had its name from the beginning
+                if os.fstat(file.fileno()).st_nlink == 0:  # it has no name yet
                     # Python follows the link in /proc only if a folder is given, which an absolute path ignores.
                     os.link(f"/proc/self/fd/{file.fileno()}", temporary, src_dir_fd=file.fileno())
         temporary.replace(archive)

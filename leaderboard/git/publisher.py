@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 # The files that are passed to ``render``.
 README = "README.md"
 OWN_FILES = (".gitattributes", README, "commitment.json", "index.html", "receipts.jsonl")
-RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
+RELEVANT_FOLDERS = ("ids", "leaderboard", "leaderboard/schema")
 # A challenge's folders. They hold nothing of others, for which its signed commit would vouch.
 OWN_FOLDERS = ("ids", "leaderboard", "reveal")
 ATTEMPTS = 6  # how often a push that came too late is tried again at once
@@ -139,7 +139,7 @@ class Publisher:
     ) -> Published:
         """Render the files from those in the branch, and push them if they changed, or if somebody else changed one of them.
 
-        ``render`` gets the tip's ``OWN_FILES`` and leaderboard/, and the same files as we pushed them last. It returns path → content
+        ``render`` gets the tip's ``OWN_FILES``, ids/ and leaderboard/, and the same files as we pushed them last. It returns path → content
         of the new files. Everything else in ``folders`` is removed, and all other files stay. It is called again if the tip moves, so it
         must be pure. An exception from it ends the attempt. ``last`` is the commit that was pushed last; without it, our newest commit in
         the branch counts as that. Unless ``replace_foreign``, a first push replaces and removes nothing.

@@ -25,6 +25,7 @@ from worker.fairness.documents import Malformed, check_format, read
 from worker.fairness.manifests import AnnouncedPhase, Commitment
 from worker.fairness.published import Signed
 from worker.verify.commits import (
+    GROWING,
     HISTORY,
     REVEAL,
     Step,
@@ -348,7 +349,8 @@ def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:
 def _versions(repository: Repository, own: Sequence[Step], path: str) -> Iterator[tuple[Step, bytes]]:
     seen: set[Blob] = set()
     names = [step.commit for step in own]
-    for step, files in zip(own, versions_in(repository, names, [path]), strict=True):
+    versions = [step.blobs for step in own] if path in GROWING else versions_in(repository, names, [path])
+    for step, files in zip(own, versions, strict=True):
         if path in files and files[path] not in seen:
             seen.add(files[path])
             yield step, repository.content(files[path].name)

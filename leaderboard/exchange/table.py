@@ -86,8 +86,9 @@ def read_table(text: str, tasks: Sequence[str] = ()) -> tuple[pd.DataFrame, list
     """
     cells = _cells(text.removeprefix("\ufeff"))
     if set(SUMMARY[:3]) <= set(cells.iloc[0]):
-        is_left = [name in SUMMARY or name.startswith("acc::") for name in cells.iloc[0]]
-        cells = cells.loc[:, [not left for left in (False, *is_left[1:])]]
+        is_beside = cells.iloc[0].isin(SUMMARY) | cells.iloc[0].str.startswith("acc::")
+        is_beside.iloc[0] = False  # the names of the entries
+        cells = cells.loc[:, ~is_beside]
         cells.iloc[0, :] = [name.removeprefix("q::") for name in cells.iloc[0]]
     cells, left_out = _scored(cells, tasks)
     entries, names = cells.iloc[1:, 0].tolist(), cells.iloc[0, 1:].tolist()

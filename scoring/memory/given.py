@@ -65,10 +65,8 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
             words = texts(value, "embeddings")
             try:
                 matrix = _matrix(plain([*value.values()], "embeddings"))
-            except NeucoError:
-                _check_names(
-                    "embeddings", words
-                )  # of columns; a vector may have such an id, as that of Idaho
+            except NeucoError:  # perhaps these are columns; a vector may be called ID, too, as that of Idaho
+                _check_names("embeddings", words)
                 raise
             return GivenEmbeddings(rows=Rows(count=len(words), ids=words), table=matrix)
     if isinstance(value, pd.DataFrame):

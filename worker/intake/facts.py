@@ -34,7 +34,8 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
     resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed, also that of its re-runs.
     """
     row = tx.add(message.submission_pk, now=now, message_phase=message.sent_to)
-    if False in [uploads.take_message(tx, run) for run in changes.runs(tx, row)]:
+    taken = [uploads.take_message(tx, run) for run in changes.runs(tx, row)]  # each run learns of it
+    if not all(taken):
         return
     if row.message_phase is None:
         tx.note(row.pk, message_phase=message.sent_to)

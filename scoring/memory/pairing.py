@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -210,3 +210,22 @@ def _check_repeated(ids: tuple[str, ...], count: int) -> None:
             " the same order.",
             code="score.repeated_id",
         )
+
+
+def excluded_rows(excluded: frozenset[str], sides: Sequence[tuple[Rows, Sequence[str]]]) -> frozenset[str]:
+    """Return the names of samples with excluded ids: where the embeddings have no ids, these are ids of the labels, if they have some.
+
+    Raises:
+        WrongValue: If none is one, but a number of a row.
+    """
+    pairs = [zip(rows.ids or (), names, strict=True) for rows, names in sides if rows.are_named]
+    names = {own: name for task in pairs for own, name in task}
+    found = frozenset(names[own] for own in excluded if own in names)
+    numbers = sorted(excluded.intersection(sides[0][1]))
+    if names and numbers and not found:
+        raise WrongValue(
+            f"No id of the labels is to be left out, but {numbers[0]!r}, which could be the number of a row.",
+            hint="Exclude ids of the labels, or give labels without ids: .to_numpy().",
+            code="score.two_meanings",
+        )
+    return found or excluded

@@ -30,7 +30,7 @@ from scoring.memory.given import (
 )
 from scoring.memory.groups import GivenGroups, given_groups, refuse_column, take_column, with_groups
 from scoring.memory.kinds import decide, split_name
-from scoring.memory.pairing import Rows, as_text, pair
+from scoring.memory.pairing import as_text, excluded_rows, pair
 from scoring.memory.result import Result
 from scoring.neuco_bench.configuration import SAMPLE, StandaloneSettings, parameters_of, parse_settings
 from scoring.neuco_bench.labels import (
@@ -288,7 +288,7 @@ def _material(
         sides += [(task.rows, names) for task, names in zip(tasks, named, strict=True)]
         paired = {name for names in named for name in names}
         if given is not None and not given.rows.are_named:
-            excluded = _excluded_rows(excluded, sides)
+            excluded = excluded_rows(excluded, sides)
     if groups is not None:
         read, paired_how = with_groups(read, groups, sides)
         notes += paired_how
@@ -305,25 +305,6 @@ def _material(
         extra=source.extra,
     )
     return join_material(read, found, settings, excluded=excluded, notes=notes, labeled="any task labels")
-
-
-def _excluded_rows(excluded: frozenset[str], sides: Sequence[tuple[Rows, Sequence[str]]]) -> frozenset[str]:
-    """Return the names of samples with excluded ids: where the embeddings have no ids, these are ids of the labels, if they have some.
-
-    Raises:
-        WrongValue: If none is one, but a number of a row.
-    """
-    pairs = [zip(rows.ids or (), names, strict=True) for rows, names in sides if rows.are_named]
-    names = {own: name for task in pairs for own, name in task}
-    found = frozenset(names[own] for own in excluded if own in names)
-    numbers = sorted(excluded.intersection(sides[0][1]))
-    if names and numbers and not found:
-        raise WrongValue(
-            f"No id of the labels is to be left out, but {numbers[0]!r}, which could be the number of a row.",
-            hint="Exclude ids of the labels, or give labels without ids: .to_numpy().",
-            code="score.two_meanings",
-        )
-    return found or excluded
 
 
 def _without_groups(

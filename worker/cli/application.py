@@ -24,8 +24,9 @@ from worker.cli.sandbox import sandbox
 from worker.cli.score import score
 from worker.cli.status import status, submissions
 from worker.cli.task import task
-from worker.participant.commands import end, end_in_order, hear_of_children, report, template, validate
-from worker.participant.commands import run as run_command
+from worker.participant.commands import template, validate
+from worker.participant.process import end, end_in_order, hear_of_children, report
+from worker.participant.process import run as run_command
 
 OF_UNITS = ("run", "once", "compile")
 """The commands of systemd's units; under systemd they write each line as a JSON object."""

@@ -21,7 +21,7 @@ from worker.cli.terminal import (
     open_session,
     progress_bar,
 )
-from worker.participant.commands import no_verdict
+from worker.participant.process import no_verdict
 
 if TYPE_CHECKING:
     from worker.verify import Verdict

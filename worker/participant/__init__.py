@@ -4,4 +4,4 @@ Nothing else of the worker is imported here, of leaderboard only what reads git,
 ``config/participant`` installs nothing else.
 """
 
-__all__ = ["challenge", "commands"]
+__all__ = ["challenge", "commands", "process"]

@@ -186,7 +186,8 @@ def test_a_participants_tool_loads_only_the_readers(folder: Path) -> None:
 LIMITED = """
 import resource, sys
 import pyarrow.parquet, scoring.inputs.tables, scoring.inputs.parquet
-from worker.participant.commands import app, main, run
+from worker.participant.commands import app, main
+from worker.participant.process import run
 stack, room = int(sys.argv.pop(1)), int(sys.argv.pop(1))
 if not stack:  # Arrow starts its threads
     assert run(app, ["validate", "small.parquet", "--ids", "two.txt", "--dim", "1024"]) == 0

@@ -142,7 +142,7 @@ def test_a_linked_task_is_in_a_backup_and_an_editors_lock_is_not(harness: Harnes
 KILLED = """
 import os, pathlib, sys
 from worker.organizer import archiving, session
-from worker.participant.commands import end_in_order
+from worker.participant.process import end_in_order
 end_in_order()
 config, archive, number = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
 with session.open_session(config) as opened:

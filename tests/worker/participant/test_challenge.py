@@ -20,7 +20,8 @@ from worker.fairness.manifests import Commitment
 from worker.fairness.receipts import Line
 from worker.participant import commands
 from worker.participant.challenge import asked, last_written
-from worker.participant.commands import app, run, template, validate
+from worker.participant.commands import app, template, validate
+from worker.participant.process import run
 
 APP = typer.Typer()
 APP.command()(validate)

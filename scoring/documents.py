@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scoring.errors import OrganizerError
 
-if TYPE_CHECKING:  # a child process that downloads a file must not load it
+if TYPE_CHECKING:  # a child process that scores a file must not load them
     import yaml
     from pydantic import BaseModel
 

@@ -20,7 +20,6 @@ from tests.worker.harness.harness import NEW, Harness, Killed, StepWorker, embed
 from tests.worker.harness.webhook import Hook
 from worker.evaluation.act import ScoreSubmission
 from worker.fairness.register import register_team
-from worker.fetching.act import FetchFile
 from worker.organizer.rehearsal.practice_draw import practice_chain, served
 from worker.runtime.acts import Act
 from worker.sandbox import ManualClock
@@ -46,14 +45,10 @@ def acts(kind: type[Act[Any, Any]] = Act) -> set[str]:
 
 
 def kill_points() -> set[str]:
-    """Return all kill points: before and after each transition and call, before, during and after each child, and all named checkpoints."""
+    """Return all kill points: before and after each transition and call, before, during and after the child, and all named checkpoints."""
     moves = [f"{source}>{target}" for source, targets in TRANSITIONS.items() for target in targets]
     points = set(both(f"new>{State.RECEIVED}", *moves, *(f"call {name}" for name in acts())))
-    points |= {
-        f"{when} child {act.name}"
-        for when in ("before", "during", "after")
-        for act in (FetchFile, ScoreSubmission)
-    }
+    points |= {f"{when} child {ScoreSubmission.name}" for when in ("before", "during", "after")}
     for path in Path(worker.__file__).parent.rglob("*.py"):
         points |= set(re.findall(r'checkpoint\("([^"{]+)"\)', path.read_text()))
     return points
@@ -372,8 +367,8 @@ STORIES: dict[str, tuple[Story, ...]] = {
                 *both("call listing", "call read", "call running", "call post", "call boards", "call push"),
                 *both("new>received", "received>acknowledged", "acknowledged>fetched", "fetched>scoring"),
                 *both("scoring>fetched", "scoring>scored", "scored>posted", "posted>published"),
-                *both("child fetch", "child evaluate"),
-                *("before message taken", "during child fetch", "during child evaluate"),
+                *both("call fetch", "child evaluate"),
+                *("before message taken", "during child evaluate"),
             ),
             event=arrive_disqualified,
         ),

@@ -19,7 +19,6 @@ import yaml
 
 from tests.worker.harness.harness import NEW, Harness, embeddings
 from worker.evaluation.act import ScoreSubmission
-from worker.fetching.act import FetchFile
 from worker.sandbox import ManualClock, PhaseSettings
 from worker.state import State
 
@@ -99,9 +98,8 @@ def test_a_submission_takes_the_documented_path(tmp_path: Path) -> None:
 
 
 def test_what_children_do_is_what_the_acts_order() -> None:
-    """The stops in children are the modules that the acts name, and what these import."""
-    fetch, evaluate, score = (stop for stop in stops() if stop.in_child)
-    assert (fetch.module, fetch.name) == (FetchFile.module, "main")
+    """The stops in children are the module that the act names, and what it imports."""
+    evaluate, score = (stop for stop in stops() if stop.in_child)
     assert (evaluate.module, evaluate.name) == (ScoreSubmission.module, "main")
     module = Path(importlib.import_module(evaluate.module).__file__ or "").read_text()
     assert f"from {score.module} import {score.function.__name__}" in module

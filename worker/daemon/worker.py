@@ -1,7 +1,7 @@
 """The daemon: one step, repeated.
 
-:meth:`Worker.step` never sleeps and never blocks. Slow work runs in acts (threads for calls and pushes) and in children (processes for
-downloads and evaluations), and a step only starts them and collects their results. The time is a parameter.
+:meth:`Worker.step` never sleeps and never blocks. Slow work runs in acts (threads for calls, downloads and pushes) and in
+children (processes for evaluations), and a step only starts them and collects their results. The time is a parameter.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Worker:
         # With a wrong clock nothing is registered or signed, because its time cannot be corrected.
         exact = bool(self.intake.calls.clock_agrees)
         moved = exact and self.evaluation.runner.look(now)
-        moved |= self.fetching.runner.look(now)
+        self.fetching.collect(now)
         self.alerting.collect(now)
         stages: tuple[Stage, ...] = (self.fetching, self.intake, self.alerting)
         if exact:
@@ -167,12 +167,12 @@ class Worker:
     def stop(self, now: datetime) -> None:
         """End children and pushes without losing anything; the process may exit afterwards."""
         self.publishing.stop()
-        for part in (self.evaluation, self.fetching):
-            try:
-                part.runner.stop(now)  # what they had begun is done again after the next start
-            except NeucoError as error:
-                # The database is full; the next start finds the attempt still open and marks it dead.
-                self.context.log.error(error.sentence, event_key=error.code)
+        self.fetching.stop()
+        try:
+            self.evaluation.runner.stop(now)  # what it had begun is done again after the next start
+        except NeucoError as error:
+            # The database is full; the next start finds the attempt still open and marks it dead.
+            self.context.log.error(error.sentence, event_key=error.code)
 
     def waiting(self, now: datetime) -> Waiting:
         """Count what is left to do; nothing is pending before a phase opens."""

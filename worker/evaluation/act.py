@@ -20,8 +20,8 @@ from worker.challenge.setups import PhaseSetup
 from worker.evaluation.evaluate_child import EvaluationOrder, EvaluationResult, order_for
 from worker.evaluation.outcomes import HOPELESS, STARTING, blame, hopeless, requeue
 from worker.fairness.register import RegisterReplay, register
-from worker.runtime.acts import NotDue
-from worker.runtime.child_acts import SHARED, ChildAct, Limits, fault_key
+from worker.runtime.acts import SHARED, NotDue, fault_key
+from worker.runtime.child_acts import ChildAct, Limits
 from worker.runtime.storage import GIGABYTE, FileStore
 from worker.state import (
     HOPELESS_TRIES,

@@ -1,4 +1,4 @@
-"""Fetch one file, in a child process that may be killed.
+"""Fetch one file: streamed, limited in size, hashed, and stored.
 
 A failed download never fails a submission: it is tried again indefinitely. Only a file that is larger than allowed, or an upload that
 was never finished, is its author's fault.
@@ -6,19 +6,20 @@ was never finished, is its author's fault.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shutil
+import threading
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from scoring.inputs.limits import largest_file
 from worker.answers import answers
 from worker.challenge.context import Context, seconds
 from worker.fetching import uploads
-from worker.fetching.fetch_child import FetchOrder, FetchResult
-from worker.runtime.acts import NotDue
-from worker.runtime.child_acts import SHARED, ChildAct, Died, Limits, OverLimit, fault_key
+from worker.fetching.download import download
+from worker.runtime.acts import SHARED, Act, NotDue, fault_key
 from worker.runtime.storage import FileStore
 from worker.state import ALERT_AFTER_TRIES, Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
@@ -27,58 +28,21 @@ SETTLES_S = 10.0  # after a message; less if the queue is polled more often
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FetchFile(ChildAct[FetchResult]):
-    """Fetch the file of a submission that is to be scored.
+class FetchFile(Act[FileStore, str]):
+    """Fetch the file of a submission that is to be scored; the result is its SHA-256.
 
     Attributes:
         context: The worker's surroundings.
-        files: Where files are stored.
         row: The submission, whose file's address is known.
-        deadline_s: Time limit in seconds, which includes the name lookup, connecting and the headers.
+        time_out_s: Time limit in seconds, which includes the name lookup, connecting and the headers.
     """
 
     name = "fetch"
-    module = "worker.fetching.fetch_child"
+    what: ClassVar[str] = "The download of a submission's file"
     context: Context
-    files: FileStore
     row: SubmissionRow
-    deadline_s: float
-
-    @property
-    def limits(self) -> Limits:
-        """Only a time limit: a download needs very little memory, whatever is sent."""
-        return Limits(deadline_s=self.deadline_s)
-
-    def order(self) -> FetchOrder:
-        """Return what to download, from which hosts, and where to store it."""
-        configuration = self.context.configuration
-        return {
-            "url": self.row.input_file or "",
-            "state_dir": str(configuration.state_dir),
-            "placeholder": uploads.PLACEHOLDER,
-            "max_bytes": largest_file(configuration.submission.max_megabytes),
-            "allowed_hosts": [
-                urlsplit(configuration.evalai.server).netloc,
-                *configuration.evalai.media_hosts,
-            ],
-            "timeout_s": READ_TIMEOUT_S,
-        }
-
-    def _explained(self, error: NeucoError) -> NeucoError:
-        """Explain an end for which the child gave no error of its own."""
-        if isinstance(error, OverLimit):
-            return InfrastructureError(
-                f"A submission's file did not arrive within {self.deadline_s:.0f} s.",
-                hint="The worker tries again. If this continues, check the network and EvalAI's file store.",
-                code="fetch.deadline",
-            )
-        if isinstance(error, Died):
-            return InfrastructureError(
-                f"The process that downloads a submission's file ended {error.reason}.",
-                hint="The worker tries again. If this continues, check the memory of this machine and the log.",
-                code="fetch.died",
-            )
-        return error
+    time_out_s: float
+    _given_up: threading.Event = field(init=False, default_factory=threading.Event)
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt."""
@@ -86,22 +50,51 @@ class FetchFile(ChildAct[FetchResult]):
             raise NotDue
         self._attempt = tx.open_attempt(self.row.pk, Attempt.FETCH, now=now)
         self._begun_at = now
-        self.folder = self.files.temporary(f"fetch-{self._attempt}")
 
-    def is_due(self, tx: Transaction) -> bool:
-        """Return whether the submission still waits for its file, and this attempt is the open one."""
-        return tx.known(self.row.pk).state is State.ACKNOWLEDGED and tx.is_open(self._attempt)
+    def perform(self, resource: FileStore) -> str:
+        """Download the file from an allowed host; keep it, unless it is EvalAI's placeholder."""
+        configuration = self.context.configuration
+        folder = resource.temporary(f"fetch-{self._attempt}")
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            sha256 = download(
+                self.row.input_file or "",
+                folder / "file",
+                max_bytes=largest_file(configuration.submission.max_megabytes),
+                allowed_hosts=[
+                    urlsplit(configuration.evalai.server).netloc,
+                    *configuration.evalai.media_hosts,
+                ],
+                timeout_s=READ_TIMEOUT_S,
+                given_up=self._given_up,
+            )
+            if sha256 != uploads.PLACEHOLDER:
+                resource.keep(folder / "file", sha256)
+        except OSError as problem:
+            raise InfrastructureError(
+                f"A submission's file cannot be stored: {problem.strerror}.",
+                hint="Check the free space and the permissions of the state directory. The worker tries again.",
+                code="disk.write",
+            ) from problem
+        finally:  # on a full disk, only this makes room to record the error
+            shutil.rmtree(folder, ignore_errors=True)
+        return sha256
 
-    def outcome(self, tx: Transaction, result: FetchResult, now: datetime) -> None:
+    def give_up(self, resource: FileStore) -> None:
+        """Let its thread end with the next byte that arrives, and make room."""
+        self._given_up.set()
+        shutil.rmtree(resource.temporary(f"fetch-{self._attempt}"), ignore_errors=True)
+
+    def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
         """Store the file for scoring, or follow EvalAI's placeholder, which means that an upload is under way or was never finished."""
         if not tx.is_open(self._attempt):
             return
         tx.resolve_alert(f"fetch:{self.row.pk}")
         tx.resolve_faults(self.name, SHARED)
-        if result["sha256"] == uploads.PLACEHOLDER:
+        if result == uploads.PLACEHOLDER:
             self._placeholder(tx, now)
             return
-        tx.move(self.row.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result["sha256"])
+        tx.move(self.row.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result)
         tx.close_attempt(self._attempt, Outcome.DONE, now=now)
 
     def _placeholder(self, tx: Transaction, now: datetime) -> None:
@@ -121,12 +114,10 @@ class FetchFile(ChildAct[FetchResult]):
         """Reject a file that is too large; after every other failure, try again."""
         if not tx.is_open(self._attempt):
             return
-        if isinstance(error, Cancelled):
-            tx.close_attempt(self._attempt, Outcome.CANCELLED, now=now)
-        elif isinstance(error, ParticipantError):
+        if isinstance(error, ParticipantError):
             self._reject(tx, error, now)
         else:
-            self._retry(tx, self._explained(error), now)
+            self._retry(tx, error, now)
 
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Collection
 from pathlib import Path
 from typing import BinaryIO
@@ -12,7 +13,7 @@ import requests
 import urllib3
 
 from scoring.documents import is_loopback
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
 from scoring.inputs.limits import too_large
 from worker.runtime.http import HttpSession, no_credentials
 
@@ -27,43 +28,37 @@ def download(
     max_bytes: int,
     allowed_hosts: Collection[str],
     timeout_s: float,
+    given_up: threading.Event,
 ) -> str:
     """Download a file to ``destination``, which is whole when this returns its SHA-256 in hexadecimal.
 
     The bytes are kept as they arrive: no content encoding is undone, so that the stored bytes are those that count against the limit.
     Redirects are not followed. No credentials are sent, not even those of a ``.netrc``.
 
-    The total time is not limited here: names, connections, headers and bodies can all be slow, and only a process can be stopped in each
-    of them. See :class:`worker.fetching.act.FetchFile`.
+    The total time is not limited here, because names, connections, headers and bodies can all be slow; see
+    :class:`worker.fetching.act.FetchFile`.
 
     Args:
         url: Address from the submission; ``http://`` only on loopback.
-        destination: Where the file goes; its folder must exist. After an error, nothing is left there: on a full disk, only this makes
-            room to record the error.
+        destination: Where the file goes; its folder must exist.
         max_bytes: Size limit of the download.
         allowed_hosts: ``host`` (with https only port 443) or ``host:port``: the server's own and the configured ``media_hosts``.
         timeout_s: How long the other side may be silent, in seconds.
+        given_up: Ends the download when it is set and the other side sends something.
 
     Raises:
         ParticipantError: ``file.too_large``.
         OrganizerError: ``download.host``: files may not come from this address.
         InfrastructureError: ``file.link_expired``: reading the submission again may give a fresh address. Others, for the network, a
             time-out or an incomplete body: trying again may help.
+        Cancelled: If it was given up.
+        OSError: If the file cannot be written.
     """
     check_address(url, allowed_hosts)
-    try:
-        with destination.open("wb") as file:
-            sha256, error = _transfer(url, file, max_bytes, timeout_s=timeout_s)
-    except OSError as problem:
-        destination.unlink(missing_ok=True)
-        raise InfrastructureError(
-            f"A submission's file cannot be written: {problem.strerror}.",
-            hint="Check the free space and the permissions of the state directory. The worker tries again.",
-            code="disk.write",
-        ) from problem
+    with destination.open("wb") as file:
+        sha256, error = _transfer(url, file, max_bytes, timeout_s=timeout_s, given_up=given_up)
     # Raised outside the library's handlers, because its exceptions contain addresses that may be signed.
     if error is not None:
-        destination.unlink()
         raise error
     return sha256
 
@@ -117,7 +112,9 @@ def _origin(address: SplitResult) -> str:
     )
 
 
-def _transfer(url: str, file: BinaryIO, max_bytes: int, *, timeout_s: float) -> tuple[str, NeucoError | None]:
+def _transfer(
+    url: str, file: BinaryIO, max_bytes: int, *, timeout_s: float, given_up: threading.Event
+) -> tuple[str, NeucoError | None]:
     """Download into an open file; return the hash of what arrived, and what went wrong."""
     hashed, size = hashlib.sha256(), 0
     error: NeucoError | None
@@ -138,11 +135,13 @@ def _transfer(url: str, file: BinaryIO, max_bytes: int, *, timeout_s: float) -> 
                 error = error or too_large(max_bytes)
             while error is None and (chunk := response.raw.read1(CHUNK, decode_content=False)):
                 size += len(chunk)
-                if size > max_bytes:
+                if given_up.is_set():
+                    error = Cancelled("The download was given up.")
+                elif size > max_bytes:
                     error = too_large(max_bytes)
-                    break
-                hashed.update(chunk)
-                file.write(chunk)
+                else:
+                    hashed.update(chunk)
+                    file.write(chunk)
             if error is None and length not in (None, size):
                 error = _broken(f"A submission's file ended after {size} of {length} bytes.")
     except (requests.RequestException, urllib3.exceptions.HTTPError) as problem:

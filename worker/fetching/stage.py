@@ -11,8 +11,7 @@ from worker.challenge.context import Context, seconds
 from worker.fetching import uploads
 from worker.fetching.act import FetchFile
 from worker.fetching.housekeeping import below_reserve
-from worker.runtime.acts import Start
-from worker.runtime.child_acts import ChildRunner
+from worker.runtime.acts import Runner, Start
 from worker.runtime.storage import FileStore
 from worker.state import State, SubmissionRow, Transaction
 
@@ -22,9 +21,6 @@ DEADLINE_S = 900.0
 
 class Fetching:
     """Has one file after another fetched.
-
-    Attributes:
-        runner: Runs the child that downloads.
 
     Args:
         context: The worker's surroundings.
@@ -36,12 +32,22 @@ class Fetching:
         self._context = context
         self._files = files
         self._deadline_s = deadline_s
-        self.runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
+        self._runner: Runner[FileStore] = Runner(
+            "fetch", context.store, wake=context.wake, checkpoint=context.checkpoint
+        )
 
     @property
     def busy(self) -> bool:
         """Whether a download is under way."""
-        return bool(self.runner.acts)
+        return self._runner.busy
+
+    def collect(self, now: datetime) -> None:
+        """Record the download that has ended."""
+        self._runner.collect(now)
+
+    def stop(self) -> None:
+        """Give up the download that is under way; the next worker begins it again."""
+        self._runner.stop()
 
     def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
         """Yield the start of the next download, unless one is under way."""
@@ -63,7 +69,7 @@ class Fetching:
 
     def _begin(self, act: FetchFile, now: datetime) -> None:
         if self._has_room(now):
-            self.runner.start(act, now)
+            self._runner.start(act, self._files, now)
 
     def next_act(self, tx: Transaction, now: datetime) -> FetchFile | None:
         """Return the next download: round-robin between teams, but no more files than will soon be scored."""
@@ -90,7 +96,7 @@ class Fetching:
         chosen = turns.next_in_turn(tx, waiting)
         if chosen is None:
             return None
-        return FetchFile(context=self._context, files=self._files, row=chosen, deadline_s=self._deadline_s)
+        return FetchFile(context=self._context, row=chosen, time_out_s=self._deadline_s)
 
     def _has_room(self, now: datetime) -> bool:
         """Return whether the disk has room for another file; the organizer is told if not."""

@@ -114,6 +114,15 @@ class UnrecordedAct(Act[Resource, Result]):
     """An act that must work while the database cannot be written; none of its methods for the database is called."""
 
 
+SHARED = frozenset({"child", "disk", "engine", "library"})
+"""Families of errors that the acts of all submissions meet alike."""
+
+
+def fault_key(step: str, error: NeucoError, pk: int) -> str:
+    """Return the key of the alert that a step failed: one for each submission, or one for a fault that all share."""
+    return f"{step}:{error.code if error.code.partition('.')[0] in SHARED else pk}"
+
+
 def counted(since: datetime, now: datetime) -> float:
     """Return how many seconds between two looks count against an act."""
     return min(max((now - since).total_seconds(), 0.0), LOOK_S)

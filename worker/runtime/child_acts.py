@@ -103,15 +103,6 @@ def no_child(problem: OSError) -> InfrastructureError:
     )
 
 
-SHARED = frozenset({"child", "disk", "engine", "library"})
-"""Families of errors that every child act meets alike."""
-
-
-def fault_key(step: str, error: NeucoError, pk: int) -> str:
-    """Return the key of the alert that a step failed: one for each submission, or one for a fault that all share."""
-    return f"{step}:{error.code if error.code.partition('.')[0] in SHARED else pk}"
-
-
 @dataclass(kw_only=True, eq=False)
 class _ChildPerformance:
     """One child act that is under way, or has ended and is not recorded yet."""

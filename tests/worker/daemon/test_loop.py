@@ -108,7 +108,7 @@ def test_a_defect_in_a_step_is_logged_and_the_next_step_tries_again(
     defects = [RuntimeError("a defect")]
 
     def fail(name: str) -> None:
-        if name == "during child fetch" and defects:
+        if name == "during child evaluate" and defects:
             raise defects.pop()
 
     with live.worker(checkpoint=fail) as worker:

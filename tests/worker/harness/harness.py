@@ -475,7 +475,7 @@ class StepWorker:
         for stop in (
             self.daemon.publishing.stop,
             partial(self.daemon.evaluation.runner.stop, self.clock.now()),
-            partial(self.daemon.fetching.runner.stop, self.clock.now()),
+            self.daemon.fetching.stop,
         ):
             with contextlib.suppress(Killed):
                 stop()

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from scoring.errors import NeucoError
 from tests.waiting import LIMIT_S, until
 from worker.runtime import child_acts
+from worker.runtime.acts import LOOK_S
 from worker.runtime.child import Child
 from worker.runtime.child_acts import ChildAct, ChildRunner, Limits, OverLimit
 from worker.state import Outcome, Store, Transaction
@@ -205,6 +206,21 @@ def test_a_child_that_outgrows_its_memory_limit_is_killed_alone(tmp_path: Path) 
         assert is_alive(small.helper)
         assert children.acts == [small]
         children.stop(START)
+
+
+def test_a_child_is_killed_at_its_deadline(tmp_path: Path) -> None:
+    """Of a long pause between two looks, as after a suspension of the machine, only a few seconds count."""
+    act = Growth(tmp_path / "child", 1_000_000)
+    act.limits = Limits(deadline_s=2.5 * LOOK_S)
+    with closing(Store(f"sqlite:///{tmp_path}/worker.db")) as store:
+        children = ChildRunner(store, wake=lambda: None)
+        children.start(act, START)
+        for number in range(1, 5):
+            assert (children.acts, act.failed) == ([act], [])
+            children.look(START + number * timedelta(hours=1))
+        (error,) = act.failed
+        assert isinstance(error, OverLimit)
+        assert (error.limit, children.acts, list(tmp_path.glob("child"))) == (Outcome.DEADLINE, [], [])
 
 
 class HeardLate(Child):

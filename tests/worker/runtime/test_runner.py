@@ -69,7 +69,7 @@ class Mumble(ChildAct[dict[str, str]]):
     """Give a child an order that writes a file into the child's folder."""
 
     name = "mumble"
-    module = "worker.fetching.fetch_child"
+    module = "worker.evaluation.evaluate_child"
     limits = Limits(deadline_s=LIMIT_S)
 
     def __init__(self, folder: Path, *, defect: bool) -> None:

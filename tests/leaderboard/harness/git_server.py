@@ -100,6 +100,7 @@ def bare(path: Path) -> Path:
     """Make an empty bare repository."""
     path.mkdir(parents=True)
     git("init", "--quiet", "--bare", "--initial-branch=main", at=path)
+    git("config", "receive.autogc", "false", at=path)  # it would cost each push two processes
     return path
 
 

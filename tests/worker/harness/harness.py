@@ -203,6 +203,8 @@ class Harness:
         write_files(self.folder, keys, private=("",))
         (self.folder / "token").write_text(self.evalai.token("host"))
         subprocess.run(["git", "init", "-q", "--bare", str(self.board)], check=True, env=clean_environment())
+        with (self.board / "config").open("a") as config:
+            config.write("[receive]\nautogc = false\n")  # it would cost each push two processes
 
     @property
     def board(self) -> Path:

@@ -25,11 +25,11 @@ class Limits:
 
     Attributes:
         deadline_s: Seconds from its start to its end.
-        memory_bytes: Memory of the child and all processes that it starts; None for no limit.
+        memory_bytes: Memory of the child and all processes that it starts.
     """
 
     deadline_s: float
-    memory_bytes: int | None = None
+    memory_bytes: int
 
 
 class ChildAct(RecordedAct[Result]):
@@ -126,7 +126,7 @@ def _reason_to_kill(performance: _ChildPerformance, child: Child, *, due: bool) 
         return Cancelled("No longer needed.")
     if performance.spent_s > limits.deadline_s:
         return OverLimit(Outcome.DEADLINE)
-    if limits.memory_bytes is not None and child.memory_bytes() > limits.memory_bytes:
+    if child.memory_bytes() > limits.memory_bytes:
         return OverLimit(Outcome.MEMORY)
     return None
 

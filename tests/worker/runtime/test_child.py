@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -211,7 +212,7 @@ def test_a_child_that_outgrows_its_memory_limit_is_killed_alone(tmp_path: Path) 
 def test_a_child_is_killed_at_its_deadline(tmp_path: Path) -> None:
     """Of a long pause between two looks, as after a suspension of the machine, only a few seconds count."""
     act = Growth(tmp_path / "child", 1_000_000)
-    act.limits = Limits(deadline_s=2.5 * LOOK_S)
+    act.limits = replace(act.limits, deadline_s=2.5 * LOOK_S)
     with closing(Store(f"sqlite:///{tmp_path}/worker.db")) as store:
         children = ChildRunner(store, wake=lambda: None)
         children.start(act, START)

@@ -70,7 +70,7 @@ class Mumble(ChildAct[dict[str, str]]):
 
     name = "mumble"
     module = "worker.evaluation.evaluate_child"
-    limits = Limits(deadline_s=LIMIT_S)
+    limits = Limits(deadline_s=LIMIT_S, memory_bytes=300_000_000)
 
     def __init__(self, folder: Path, *, defect: bool) -> None:
         self._folder = folder

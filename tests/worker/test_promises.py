@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from scoring.errors import OrganizerError
 from tests.worker.harness.drand import drawing
@@ -25,7 +26,7 @@ from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
-from worker.verify import Status, receipt_verdicts, verdicts
+from worker.verify import Status, Verdict, receipt_verdicts, verdicts
 from worker.verify.public import opened as opened_repository
 
 pytestmark = pytest.mark.processes
@@ -37,6 +38,12 @@ SET_BACK_S = 200  # within what a check forgives between a commitment and a scor
 def clock() -> ManualClock:
     """It is today, because commands use the real clock."""
     return ManualClock(datetime.now(UTC))
+
+
+def verified(harness: Harness) -> list[Verdict]:
+    """Return the verdicts on the repository."""
+    with opened_repository(str(harness.board)) as repository:
+        return list(verdicts(repository))
 
 
 def lies(harness: Harness, stdout: Mapping[str, Any] | None = None) -> list[str]:
@@ -131,6 +138,31 @@ def test_a_failed_reveal_leaves_nothing(harness: Harness, worker: StepWorker) ->
         assert (tx.batches(), tx.reveals()) == ([], {})
 
 
+@pytest.mark.parametrize("shown", ["at_once", "at_end"])
+def test_a_phase_with_a_wrong_name_is_revealed_after_all_others(
+    harness: Harness, worker: StepWorker, shown: str
+) -> None:
+    """It was committed to, so nothing is complete without it; its tasks are those of another phase, so they stay hidden until the end."""
+    written = harness.path.read_text()
+    document = yaml.safe_load(written)
+    document["phases"]["evla"] = document["phases"].pop("eval") | {"shown": shown}
+    harness.path.write_text(yaml.safe_dump(document))
+    worker.reload()
+    harness.path.write_text(written)
+    worker.reload()
+    harness.submit("A", embeddings(0))
+    worker.drive()
+    harness.decide("board", "close", "--phase", "dev", "--now")
+    words = ("challenge", "reveal", "--yes", "--phase", "evla")
+    assert "Still open: eval." in harness.command(*words).stderr
+    harness.decide("board", "close", "--phase", "eval", "--now")
+    assert "not in the configuration: evla." in harness.decide("challenge", "reveal")
+    assert Status.NOT_REVEALED in {verdict.status for verdict in verified(harness)}
+    assert "evla are published" in harness.decide(*words)
+    assert not {Status.NOT_REVEALED, Status.CONTRADICTED} & {verdict.status for verdict in verified(harness)}
+    assert "not in the configuration" not in harness.decide("challenge", "reveal")
+
+
 @pytest.mark.slow
 def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker: StepWorker) -> None:
     """Tasks of an open phase stay hidden unless the organizer insists; what is added later, another phase or labels, is revealed alone."""
@@ -153,7 +185,7 @@ def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker:
     message, _, revealed = reveal_them("--phase", "dev", "--phase", "eval")
     assert ("Still open: eval." in message, revealed) == (True, {})
     message, _, first = reveal_them("--no-labels")
-    assert "Not revealed, because still open: eval." in message
+    assert "Not revealed, because still open or not in the configuration: eval." in message
     assert set(first) == {"dev"}
     with closing(harness.store()) as store, store.write() as tx:  # the next promise is later, to the second
         tx.attestation_time(worker.clock.now() + timedelta(days=1))

@@ -61,7 +61,7 @@ def reveal(
     with open_session(config) as session:
         names, left_out = revealing.choose(session, phase, open_too=open_too)
         if left_out:
-            print(f"Not revealed, because still open: {', '.join(left_out)}.")
+            print(f"Not revealed, because still open or not in the configuration: {', '.join(left_out)}.")
         shown = "labels" if labels else "hashes of the labels"
         rest = "" if phase else "; of a phase that was revealed before, only what is new"
         ask(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from scoring.errors import OrganizerError
+from worker.challenge.configuration import Configuration
+from worker.challenge.setups import has_scores
 from worker.challenge.signing import signer
 from worker.fairness.register import register, withholds
 from worker.organizer.disclosure import remove_undue
@@ -18,7 +20,8 @@ def choose(
 ) -> tuple[list[str], list[str]]:
     """Choose the phases to reveal: the named ones, or all that are closed.
 
-    Once a phase's tasks are public, anyone who may still submit to it can train on them, and that cannot be undone.
+    Once a phase's tasks are public, anyone who may still submit to it can train on them, and that cannot be undone. Nobody can submit to an
+    abandoned phase, but it may have been removed by mistake, so it must be named, and all others must be closed.
 
     Args:
         session: The challenge.
@@ -26,22 +29,34 @@ def choose(
         open_too: Whether phases that are not closed may be revealed; one that still withholds its values never may.
 
     Returns:
-        The phases to reveal, and those that are left out because they are still open.
+        The phases to reveal, and those that are left out because they are still open or abandoned.
 
     Raises:
         OrganizerError: If a phase does not exist; if a named phase is open, or every phase is, and that is not allowed.
     """
-    for name in named or ():
-        session.check_phase(name)
-    names = list(named or session.configuration.phases)
+    configuration = session.configuration
     with session.store.read() as tx:
-        left_out = _still_open(tx, names, open_too=open_too)
+        abandoned = _abandoned(tx, configuration)
+        for name in set(named or ()) - abandoned:
+            session.check_phase(name)
+        names = list(named or configuration.phases)
+        left_out = _still_open(tx, configuration, names, open_too=open_too)
         if left_out and (named or left_out == names):
             raise _refusal(tx, left_out)
-    return [name for name in names if name not in left_out], left_out
+        unnamed = abandoned - {*names, *tx.revealed()}
+    return [name for name in names if name not in left_out], [*left_out, *sorted(unnamed)]
 
 
-def _still_open(tx: Transaction, names: Collection[str], *, open_too: bool) -> list[str]:
+def _abandoned(tx: Transaction, configuration: Configuration) -> set[str]:
+    """Return the phases that were removed from the configuration before anything was scored in them, such as one with a wrong name."""
+    return {name for name in tx.phases() if name not in configuration.phases and not has_scores(tx, name)}
+
+
+def _still_open(
+    tx: Transaction, configuration: Configuration, names: Collection[str], *, open_too: bool
+) -> list[str]:
+    if any(name not in configuration.phases for name in names):
+        names = configuration.phases  # an abandoned phase may have the tasks of any other
     closed = {name for name in names if (row := tx.phase_record(name)) and row.closed_at}
     return [name for name in names if withholds(tx, name) or not (open_too or name in closed)]
 
@@ -83,7 +98,7 @@ def reveal(
     """
     configuration = session.configuration
     with session.store.write() as tx:
-        if left_out := _still_open(tx, phases, open_too=open_too):
+        if left_out := _still_open(tx, configuration, phases, open_too=open_too):
             raise _refusal(tx, left_out)
         for name in phases:
             remove_undue(tx, session, name)

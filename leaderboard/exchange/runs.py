@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -98,16 +99,27 @@ class PhaseRuns:
         table: Q of the complete runs, with entries sorted by name.
         summaries: Their summaries.
         left_out: Runs that are incomplete or unreadable, with the reason.
+        differing: Tasks whose labels or splits are not the same in all runs that say which they were.
     """
 
     table: pd.DataFrame
     summaries: tuple[RunSummary, ...]
     left_out: tuple[tuple[str, str], ...]
+    differing: tuple[str, ...]
 
 
 def method_of(run: str) -> str:
     """Return the name of a run without its time stamp, which `score` appends."""
     return re.sub(r"_\d{8}_\d{6}(_\d+)?\Z", "", run)
+
+
+def read_result(folder: Path, task: str) -> TaskResult:
+    """Read the result of a task of a run.
+
+    Raises:
+        OSError, ValidationError: If it cannot be read.
+    """
+    return TaskResult.model_validate_json((folder / task / f"{task}_result.json").read_bytes())
 
 
 def read_run(folder: Path) -> tuple[RunSummary, dict[str, TaskResult]]:
@@ -118,10 +130,7 @@ def read_run(folder: Path) -> tuple[RunSummary, dict[str, TaskResult]]:
     """
     try:
         summary = RunSummary.model_validate_json((folder / SUMMARY).read_bytes())
-        return summary, {
-            task: TaskResult.model_validate_json((folder / task / f"{task}_result.json").read_bytes())
-            for task in summary.task_q_scores
-        }
+        return summary, {task: read_result(folder, task) for task in summary.task_q_scores}
     except (OSError, ValidationError) as error:
         raise OrganizerError(
             f"{folder} is not the folder of a run, or one of its files cannot be read.",
@@ -162,7 +171,19 @@ def read_runs(folder: Path) -> PhaseRuns:
         table=table,
         summaries=tuple(summaries[name] for name in table.index),
         left_out=tuple(left_out),
+        differing=tuple(task for task in table.columns if len(_tests(folder, table.index, task)) > 1),
     )
+
+
+def _tests(folder: Path, runs: Iterable[str], task: str) -> set[tuple[str, str | None]]:
+    """Return on which labels and splits a task was scored, by the runs whose results say it; those of NeuCo-Bench do not."""
+    found = set()
+    for run in runs:
+        with suppress(OSError, ValidationError):
+            result = read_result(folder / run, task)
+            if result.labels is not None:
+                found.add((result.labels, result.splits))
+    return found
 
 
 def leaderboard_csv(runs: PhaseRuns, ranking: TableRanking) -> str:

@@ -319,6 +319,22 @@ def test_rank_ranks_complete_runs(small_case: Callable[..., Path], tmp_path: Pat
     ]
 
 
+def test_rank_says_which_tasks_were_not_the_same(
+    small_case: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs on other labels or splits of a task are ranked, because NeuCo-Bench's results do not say what theirs were, but not silently."""
+    case = small_case(output_fold_results=True)
+    results, words = tmp_path / "results", ["rank", str(tmp_path / "results"), "--json"]
+    for seed in ("42", "43"):
+        run_score(results, case, more=("--seed", seed))
+        capsys.readouterr()
+        assert guarded([*words, "--phase", "dev"]) == 0
+        differing = json.loads(capsys.readouterr().out)["differing"]
+        assert differing == ([] if seed == "42" else ["sign", "slope"])
+    assert guarded([*words[:2], "--phase", "dev"]) == 0
+    assert "the same labels and splits: see sign, slope." in capsys.readouterr().out
+
+
 def test_plots_and_metrics_are_those_of_the_paper(small_case: Callable[..., Path], tmp_path: Path) -> None:
     """With enable_plots, a run draws PNG files into NeuCo-Bench's folders; the results have the paper's metrics and the probe's cost."""
     folder = run_score(tmp_path, small_case(enable_plots=True, k_folds=1))

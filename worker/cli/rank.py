@@ -84,6 +84,7 @@ def rank(
     if runs is not None:
         path = write_leaderboard(runs, ranking, source, phase)
         document["left_out"] = [{"run": name, "reason": reason} for name, reason in runs.left_out]
+        document["differing"] = list(runs.differing)
         document["csv"] = str(path)
     if json_output:
         print(json.dumps(document, indent=2, allow_nan=False))
@@ -129,6 +130,9 @@ def show_leaderboard(runs: PhaseRuns, ranking: TableRanking, path: Path) -> None
     console = Console(highlight=False)
     for name, reason in runs.left_out:
         console.print(f"Left out: {name} {reason}.", markup=False, soft_wrap=True)
+    if runs.differing:
+        sentence = f"Not all runs were scored on the same labels and splits: see {', '.join(runs.differing)}."
+        console.print(sentence, markup=False, soft_wrap=True)
     console.print(f"Leaderboard: {path}", markup=False, soft_wrap=True)
 
 

@@ -129,7 +129,8 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
     place = {identifier: row for row, identifier in enumerate(own)}
     found = np.array([place.get(identifier, -1) for identifier in others], dtype=np.intp)
     # Labels that lack some rows of the table, as ``dropna`` leaves them, keep their order; a random selection would not.
-    if is_numbered and (labels.is_numbered or (found < 0).any() or (np.diff(found) < 0).any()):
+    is_unclear = labels.is_numbered or (found < 0).any() or (np.diff(found) < 0).any()
+    if not own or not others or (is_numbered and is_unclear):
         raise _lengths(embeddings, labels, name)
     _check_repeated(own, embeddings.count)
     if not (found >= 0).any():

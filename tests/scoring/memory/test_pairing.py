@@ -15,7 +15,13 @@ from scoring.memory.pairing import Rows, pair, rows_of_index, texts
 
 ROWS = 60
 SHUFFLED = np.random.RandomState(3).permutation(ROWS)
-ORDERS = {"all": np.arange(ROWS), "shuffled": SHUFFLED, "selected": SHUFFLED[:40], "first": np.arange(40)}
+ORDERS = {
+    "all": np.arange(ROWS),
+    "shuffled": SHUFFLED,
+    "selected": SHUFFLED[:40],
+    "first": np.arange(40),
+    "nothing": np.arange(0),
+}
 IDS = np.array([f"p_{number:02}" for number in range(ROWS)])
 INDEXES: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {
     "none": lambda _: None,

@@ -25,7 +25,7 @@ FEWEST_COUNTED = 5  # rows; in fewer, labels could count them by chance
 class GivenEmbeddings:
     """Embeddings; ``table`` is an array n x N of numbers, or a data frame whose columns of numbers are numeric.
 
-    ``extra`` has the names of what stood next to an array and was ignored.
+    ``extra`` has the names of what stood next to the dimensions and was ignored.
     """
 
     rows: Rows
@@ -71,10 +71,9 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
             return GivenEmbeddings(rows=Rows(count=len(words), ids=words), table=matrix)
     if isinstance(value, pd.DataFrame):
         table, rows = without_ids(value, "embeddings", id_column)
-        named = [column for column in map(str, table) if not NUMBER_NAME.match(column)]
-        unread = {column: table[column] for column in named} if len(named) < table.shape[1] else {}
         numbers, others = _numbers(table)
-        return GivenEmbeddings(rows=replace(rows, unread=unread), table=numbers, extra=others)
+        candidates = {column: table[column] for column in others}
+        return GivenEmbeddings(rows=replace(rows, candidates=candidates), table=numbers, extra=others)
     if isinstance(value, pd.Series):
         return GivenEmbeddings(rows=rows_of_index(value.index, "embeddings"), table=_matrix(value))
     return GivenEmbeddings(rows=Rows(count=len(np.atleast_1d(value))), table=_matrix(value))
@@ -99,9 +98,16 @@ def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
     else:
         name = labels.name if isinstance(labels, pd.Series) else None
         tasks = [_task(str(name or "label"), labels, id_column)]
-    for task in tasks if len(tasks) > 1 else ():
+    if len(tasks) == 1:
+        return tasks
+    for task in tasks:
         _check_counting(task.name, task.values)
-    return tasks
+    return [
+        replace(task, rows=replace(task.rows, candidates={task.name: task.values}))
+        if np.ndim(task.values) == 1
+        else task
+        for task in tasks
+    ]
 
 
 def with_ids(value: Any, name: str, id_column: str | None) -> Plain:
@@ -268,7 +274,7 @@ def _numbers(table: pd.DataFrame) -> tuple[pd.DataFrame | NDArray[Any], tuple[st
         )
     # not table.assign, whose time grows with the square of the number of columns
     numbers = {column: converted[column] if column in converted else table[column] for column in table}
-    return pd.DataFrame(numbers), ()
+    return pd.DataFrame(numbers), tuple(column for column in map(str, table) if column not in converted)
 
 
 def _holds_vectors(column: pd.Series[Any]) -> bool:

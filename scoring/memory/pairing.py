@@ -30,7 +30,7 @@ class Rows:
         is_numbered: Whether the ids are the index 0 to n - 1 that pandas makes, so that nobody chose them.
         has_numbers: Whether they are any index of whole numbers, so that they may be left of such an index.
         levels: The names of the parts of an id, if it has several with names.
-        unread: The columns that are neither ids nor dimensions, by name; one may have ids.
+        candidates: The columns that may have ids although nobody says so, by name.
     """
 
     count: int
@@ -38,7 +38,7 @@ class Rows:
     is_numbered: bool = False
     has_numbers: bool = False
     levels: tuple[str, ...] = ()
-    unread: Mapping[str, Iterable[Any]] = field(default_factory=dict)
+    candidates: Mapping[str, Iterable[Any]] = field(default_factory=dict)
 
     @property
     def are_named(self) -> bool:
@@ -110,6 +110,8 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
     Raises:
         WrongValue: If the numbers of rows differ, no id is common, ids repeat, or it is not certain which is meant.
     """
+    if not (embeddings.are_named and labels.are_named):
+        _check_shared_columns(embeddings, labels)
     own, others = embeddings.ids, labels.ids
     if own is None or others is None:
         return _by_position(embeddings, labels, name)
@@ -148,6 +150,18 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
     return found, ""
 
 
+def _check_shared_columns(embeddings: Rows, labels: Rows) -> None:
+    """Refuse rows without ids if a column that both sides have shows that they are in different orders."""
+    for column in embeddings.candidates.keys() & labels.candidates.keys():
+        own, others = (list(map(as_text, side.candidates[column])) for side in (embeddings, labels))
+        if own != others and {*own} == {*others} and len({*own}) == len(own):
+            raise WrongValue(
+                f"Embeddings and labels have the same values in their columns {column!r}, in another order.",
+                hint=f"Pass id_column={column!r}; if rows are in the same order, remove the column.",
+                code="score.id_column",
+            )
+
+
 def _by_position(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], str]:
     if embeddings.count != labels.count:
         raise _lengths(embeddings, labels, name)
@@ -172,23 +186,27 @@ def note_on_position(sides: Mapping[str, Rows], name: str) -> str:
             code="score.two_meanings",
         )
     chosen = [side for side, rows in sides.items() if rows.are_named]
-    ids = sides[chosen[0]].ids or () if chosen else ()
-    # A selection of rows next to an array was selected from it, too; rows in another order may have been shuffled alone.
-    is_selection = (
-        any(sides[side].has_numbers for side in chosen)
-        and all(text.isdecimal() for text in ids)
-        and {*ids} != {*map(str, range(len(ids)))}
-    )
-    if not chosen or (is_selection and None in {rows.ids for rows in sides.values()}):
+    if not chosen:
         return ""
+    ids = {*(sides[chosen[0]].ids or ())}
     [lacking] = sides.keys() - {chosen[0]}
-    for column, values in sides[lacking].unread.items():
-        if not {*ids}.isdisjoint(map(as_text, values)):
+    for column, values in sides[lacking].candidates.items():
+        found = ids.intersection(map(as_text, values))
+        # A few numbers may be the same by chance.
+        if found == ids or not all(map(str.isdecimal, found)):
             raise WrongValue(
                 f"The {lacking} have no column id, but ids of the {chosen[0]} are in their column {column!r}.",
                 hint=f"Pass id_column={column!r}; if rows are in the same order, remove the column.",
                 code="score.id_column",
             )
+    # A selection of rows next to an array was selected from it, too; rows in another order may have been shuffled alone.
+    is_selection = (
+        any(sides[side].has_numbers for side in chosen)
+        and all(map(str.isdecimal, ids))
+        and ids != {*map(str, range(len(ids)))}
+    )
+    if is_selection and None in {rows.ids for rows in sides.values()}:
+        return ""
     return f"{name}: rows are paired by position, because only the {chosen[0]} have ids, not the {lacking}."
 
 

@@ -158,12 +158,33 @@ def test_ids_in_a_column_that_nobody_named_are_found() -> None:
     for given, options in ((series[::-1], {}), (labels, {"groups": series // 9})):
         with pytest.raises(ValueError, match=r"are in their column 'index'.*Pass id_column='index'"):
             scoring.score(table, given, "ridge", folds=2, **options)
+    vectors = pd.DataFrame({"file": IDS[::-1], "embedding": [*matrix[::-1]]})
+    with pytest.raises(ValueError, match=r"are in their column 'file'.*Pass id_column='file'"):
+        scoring.score(vectors, series, "ridge", folds=2)
     with pytest.raises(ValueError, match=r"have no column id, but 'image_id'.*id_column='image_id'"):
         scoring.score({"image_id": IDS, "embeddings": matrix}, series, "ridge", folds=2)
     with pytest.warns(UserWarning, match="1 extra column was ignored"):
         assert scoring.score(table, labels, "ridge", folds=2).report.notes == ()
     named = scoring.score(table, series[::-1], "ridge", folds=2, id_column="index")
     assert named.q == scoring.score(table.set_index("index"), series[::-1], "ridge", folds=2).q
+
+
+def test_numbers_may_be_ids_in_a_column_that_nobody_named() -> None:
+    """Of the embeddings or the labels, if all are there; a few may be values that are equal by chance."""
+    matrix, numbers = np.random.RandomState(0).standard_normal((ROWS, 3)), np.arange(ROWS) + 7
+    labels = pd.DataFrame({"tile": SHUFFLED + 7, "height": SHUFFLED * 1.5})
+    for own in (pd.DataFrame(matrix, numbers), pd.DataFrame({"id": numbers, "vector": [*matrix]})):
+        for given in (labels, labels.to_dict("list")):
+            with pytest.raises(ValueError, match="ids of the embeddings are in their column 'tile'"):
+                scoring.score(own, given, "ridge", folds=2)
+        few = scoring.score(own, labels.assign(tile=labels["tile"] // 2), "ridge", folds=2)
+        assert [*few.to_frame().index] == ["height", "tile"]
+    own = pd.DataFrame({"tile": numbers, "vector": [*matrix]})
+    with pytest.raises(ValueError, match="same values in their columns 'tile', in another order"):
+        scoring.score(own, labels, "ridge", folds=2)
+    named = [table.set_index(table["tile"].to_numpy() + 100) for table in (own, labels)]
+    with pytest.warns(UserWarning, match="1 extra column was ignored"):
+        assert len(scoring.score(*named, "ridge", folds=2).to_frame()) == 2
 
 
 def test_an_index_that_contradicts_the_column_id_is_refused() -> None:

@@ -130,7 +130,8 @@ def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[Labe
     """Return the rows of a label file, as text without spaces around it; ids are in the first column that has one of the names.
 
     Raises:
-        OrganizerError: If the file is not a table with the columns id and label, or a row has no group but others have.
+        OrganizerError: If the file is not a table with the columns id and label, a row has no group but others have, or a column seems to
+            have groups.
     """
     faults = Faults(columns="id and label")
     rows = []
@@ -145,6 +146,13 @@ def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[Labe
             if not ids or names.count("label") != 1 or names.count("group") > 1:
                 raise _refusal(
                     f"{path} does not begin with a header that has one column id, one column label and at most one column group."
+                )
+            similar = [name for name in names if name.casefold() in {"group", "groups"} and name != "group"]
+            if similar:
+                raise OrganizerError(
+                    f"{path} has a column {similar[0]!r}, but only one called group says which samples belong together.",
+                    hint="Call it group if it says so; else rename or remove it.",
+                    code="labels.group_name",
                 )
             columns = [names.index(name) for name in (ids[0], "label", *({"group"} & {*names}))]
             for block in chain([first], stream):

@@ -165,6 +165,8 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
         ("t__regr", label_file([(a, f"{b},1,1") for a, b in ROWS], "id,label,group,group"), "labels.columns", "at most one column group"),
         ("t__regr", "", "file.empty", "The file is empty. Write the table with the columns id and label."),
         ("t__regr", label_file(ROWS, "id;label"), "file.delimiter", "the first line has semicolons instead"),
+        ("t__regr", label_file(GROUPED, "id,label,Group"), "labels.group_name", "a column 'Group', but only one called group"),
+        ("t__regr", label_file(GROUPED, "id,label,groups"), "labels.group_name", "a column 'groups'"),
         ("t__regr", label_file(ROWS, "id,value"), "labels.columns", "one column label"),
         ("t__regr", label_file(ROWS[:19]), "tasks.too_few_rows", "19 labeled rows, but at least 20"),
         ("t__regr", label_file([*ROWS, *((f"q{n}", "1") for n in range(1, 5))]), "tasks.unknown_ids", UNKNOWN_NAMED),

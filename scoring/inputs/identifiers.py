@@ -94,12 +94,12 @@ def _plain(text: str) -> str:
     return "".join(sign for sign in compatible if sign.isprintable()).strip(" '\"=")
 
 
-PRINTED = re.compile(r"(?:[A-Za-z_.]*\(|\[|b(?=['\"]))+(.+?)(?:,?[)\]])*\Z", re.DOTALL)
+PRINTED = re.compile(r"(?:[\w.]*\(|[\[{]|b(?=['\"]))+(.+?)(?:,?[)\]}])*\Z", re.DOTALL)
 
 
 def _unprinted(text: str) -> str:
-    """Return what is inside a text that Python printed, such as b'x', ('x',), np.str_('x') and tensor(3)."""
-    inside = PRINTED.match(re.sub(r", dtype=[^)]*", "", text))
+    """Return what is inside a text that Python printed, such as b'x', ('x',), np.int64(3) and tensor(3, device='cuda:0')."""
+    inside = PRINTED.match(re.sub(r", [a-z_]+=.*", ")", text, flags=re.DOTALL))
     return inside[1].rstrip(",").strip("'\"") if inside else text
 
 

@@ -224,6 +224,10 @@ def test_whole_numbers_are_ids(kind: str, tmp_path: Path) -> None:
                 ("PosixPath('x{}')", "x{}"),
                 ("tensor({})", "{}"),
                 ("tensor([{}])", "{}"),
+                ("\"tensor({}, device='cuda:0')\"", "{}"),
+                ("\"tf.Tensor(b'x{}', shape=(), dtype=string)\"", "x{}"),
+                ("np.int64({})", "{}"),
+                ("{{'x{}'}}", "x{}"),
             )
         ),
         ("images/{}.tif", "{}", "a path or a suffix differs"),

@@ -47,7 +47,7 @@ def plain(value: Any, name: str) -> Plain:
     if isinstance(value, (pd.DataFrame, pd.Series)):
         return value
     if is_dictionary(value):
-        return {key: _scalar(item) for key, item in value.items()}
+        return {key: scalar(item) for key, item in value.items()}
     if isinstance(value, pd.api.extensions.ExtensionArray | pd.Index):
         return pd.Series(np.asarray(value) if isinstance(value, pd.MultiIndex) else value)
     if isinstance(value, (np.ndarray, memoryview)):
@@ -216,11 +216,11 @@ def _sequence(items: list[Any], name: str) -> Plain:
 def _objects(items: list[Any]) -> NDArray[Any]:
     """Return an array that keeps numbers and texts apart, which numpy would make texts, and lists as they are."""
     array = np.empty(len(items), dtype=object)
-    array[:] = [_scalar(item) for item in items]
+    array[:] = [scalar(item) for item in items]
     return array
 
 
-def _scalar(value: Any) -> Any:
+def scalar(value: Any) -> Any:
     """Return a scalar of torch or pyarrow as Python's; anything else as it is."""
     if hasattr(value, "as_py"):
         return value.as_py()

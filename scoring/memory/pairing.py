@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scoring.errors import WrongValue
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.identifiers import differing_form
+from scoring.memory.containers import scalar
 from scoring.printable import count_of, name_some
 
 SHOWN = 3
@@ -90,6 +91,7 @@ def as_text(value: Any) -> str:
     """Return a value as text, a number without decimals if it is whole; empty if it is missing."""
     if isinstance(value, (str, int, np.integer)):  # the usual ids, quickly
         return str(value).strip()
+    value = scalar(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, tuple):

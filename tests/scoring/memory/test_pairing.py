@@ -149,6 +149,12 @@ def test_ids_are_compared_as_text() -> None:
         pair(repeated, repeated, "height")
     with pytest.raises(ValueError, match="upper and lower case differ"):
         pair(Rows(count=2, ids=("a", "b")), Rows(count=2, ids=("A", "B")), "height")
+    tensor = pytest.importorskip("torch").tensor(7)
+    assert texts([tensor], "embeddings") == ("7",)
+    records = [{"id": tensor + row, "vector": [row * 1.5, row**2]} for row in range(ROWS)]
+    labels = pd.Series(np.arange(ROWS), np.arange(ROWS) + 7)
+    left_out = scoring.score(records, labels[::-1], "ridge", folds=2, exclude=[tensor, tensor + 1, 9])
+    assert left_out.to_frame()["samples"].tolist() == [ROWS - 3]
 
 
 def test_ids_in_a_column_that_nobody_named_are_found() -> None:

@@ -276,10 +276,8 @@ def _material(
     sides = [] if given is None else [(given.rows, tuple(index_of(given.rows)))]
     if is_path(labels):
         read = read_annotations(_existing(labels, "labels"), id_column)
-        notes: list[str] = []
+        notes = [] if given is None else _check_ids(given, read)
         paired = set[str]()
-        if given is not None:
-            _check_ids(given, read)
     else:
         tasks = given_tasks(labels, id_column)
         if groups is None:
@@ -350,10 +348,14 @@ def _existing(path: str | PathLike[str], name: str) -> Path:
     return Path(path)
 
 
-def _check_ids(given: GivenEmbeddings, labels: Labels) -> None:
-    """Refuse embeddings without ids for label files, which have some, unless these are the numbers of the rows in their order."""
+def _check_ids(given: GivenEmbeddings, labels: Labels) -> list[str]:
+    """Refuse embeddings without ids for label files, which have some, unless these are the numbers of the rows in their order.
+
+    Returns:
+        A note if the numbers could begin at 1.
+    """
     if given.rows.are_named:
-        return
+        return []
     place = {str(row): row for row in range(given.rows.count)}
     for task in labels.tasks:
         rows = [place.get(identifier, -1) for identifier in task.ids]
@@ -364,6 +366,9 @@ def _check_ids(given: GivenEmbeddings, labels: Labels) -> None:
                 " with ids as its index.",
                 code="score.no_ids",
             )
+    if any("0" in task.ids for task in labels.tasks):
+        return []
+    return ["The ids of the label files were taken as numbers of rows, of which the first is 0."]
 
 
 def _labeled(

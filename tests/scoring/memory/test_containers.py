@@ -448,6 +448,9 @@ def test_files_and_what_is_in_memory_go_together(tmp_path: Path) -> None:
         (MATRIX, tmp_path / "numbered__regr.csv"),
     ):
         assert ridge(embeddings, labels).to_frame()["score"].min() > 0.9
+    assert ridge(MATRIX, tmp_path / "numbered__regr.csv").notes == ()
+    pd.Series(LABELS[1:], range(1, ROWS), name="label").rename_axis("id").to_csv(tmp_path / "some__regr.csv")
+    assert "numbers of rows, of which the first is 0." in ridge(MATRIX, tmp_path / "some__regr.csv").notes[0]
     for embeddings, labels in ((tmp_path / "e.csv", LABELS), (MATRIX, tmp_path / "height__regr.csv")):
         with pytest.raises(ValueError, match="have no ids"):
             ridge(embeddings, labels)

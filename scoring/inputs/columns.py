@@ -144,7 +144,7 @@ def find_id(names: Sequence[str], faults: Faults) -> int:
     if values * 2 > len(names):
         raise faults.fatal("columns.no_header", ", ".join(shown(name) for name in names[:3]))
     near = [name for name in names if name.lstrip("# ").casefold() in ID_NAMES]
-    words_first = near or sorted(names, key=lambda name: bool(NUMBER_NAME.match(name)))
+    words_first = near or sorted(names, key=lambda name: name[-1:].isdigit())
     listed = [shown(name) if name else "a column without a name" for name in words_first]
     raise faults.fatal("columns.no_id", f"found {name_some(listed, SHOWN)}")
 

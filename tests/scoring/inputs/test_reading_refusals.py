@@ -432,6 +432,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "columns.no_id",
         'There is no column named id: found "name", "0", "1" and 2 more. Rename',
     ),
+    "ids behind numbered columns": (
+        with_header("emb_0,emb_1,emb_2,emb_3,__index_level_0__"),
+        "columns.no_id",
+        'found "__index_level_0__", "emb_0", "emb_1" and 2 more. Rename',
+    ),
     "ids in a column without a name": (
         with_header(",0,1,2,3"),
         "columns.no_id",

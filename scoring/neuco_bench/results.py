@@ -52,7 +52,7 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
     except OSError as error:
         raise OrganizerError(
             f"{folder} cannot be made: {error.strerror}.",
-            hint="Choose another --output_dir.",
+            hint="Choose another --output_dir, or a shorter --phase or --method_name.",
             code="standalone.no_folder",
         ) from error
 

@@ -372,6 +372,8 @@ def test_two_runs_in_a_second_have_different_folders(tmp_path: Path) -> None:
     for phase, method in (("..", "m"), ("p", "a/b"), ("", "m"), ("p", "m\udce9")):
         with pytest.raises(OrganizerError):
             make_run_folder(tmp_path, phase=phase, method=method, now=now)
+    with pytest.raises(OrganizerError, match=r"File name too long.*or a shorter --phase or --method_name"):
+        make_run_folder(tmp_path, phase="p", method="m" * 250, now=now)
 
 
 def test_runs_that_begin_at_the_same_moment_have_different_folders(tmp_path: Path) -> None:

@@ -135,6 +135,8 @@ def _columns(
 ) -> tuple[dict[Any, pd.DataFrame | pd.Series | NDArray[Any]], tuple[str, ...]]:
     """Return columns with one value for each id, and the ids as text."""
     columns = {key: one_by_one(plain(column, "ids" if key == ids else name)) for key, column in given.items()}
+    if isinstance(columns[ids], np.ndarray):
+        columns[ids] = np.ravel(columns[ids])  # a cell array of MATLAB is a row
     words = texts(np.ravel(np.asarray(columns[ids])), name)
     checked: pd.Index = pd.RangeIndex(0)
     for key, column in columns.items():

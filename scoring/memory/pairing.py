@@ -91,7 +91,7 @@ def as_text(value: Any) -> str:
     """Return a value as text, a number without decimals if it is whole; empty if it is missing."""
     if isinstance(value, (str, int, np.integer)):  # the usual ids, quickly
         return str(value).strip()
-    value = scalar(value)
+    value = value.ravel()[0] if isinstance(value, np.ndarray) and value.size == 1 else scalar(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, tuple):

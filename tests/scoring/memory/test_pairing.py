@@ -157,6 +157,19 @@ def test_ids_are_compared_as_text() -> None:
     assert left_out.to_frame()["samples"].tolist() == [ROWS - 3]
 
 
+def test_a_cell_array_of_matlab_has_ids() -> None:
+    """SciPy reads it as a row of arrays with one text each."""
+    cells = np.empty((1, ROWS), dtype=object)
+    cells[0] = [np.array([name]) for name in IDS]
+    matrix = np.arange(2 * ROWS).reshape(ROWS, 2) ** 2
+    labels = pd.Series(np.arange(ROWS), IDS)
+    for given, truth in (
+        ({"ids": cells, "embeddings": matrix}, labels[::-1]),
+        (matrix, {"id": cells, "height": labels.to_numpy()}),
+    ):
+        assert scoring.score(given, truth, "ridge", folds=2).to_frame()["samples"].tolist() == [ROWS]
+
+
 def test_ids_in_a_column_that_nobody_named_are_found() -> None:
     """As ``reset_index`` leaves them: rows would be paired by position, though both sides have ids."""
     matrix, labels = np.random.RandomState(0).standard_normal((ROWS, 3)), np.arange(ROWS) * 1.5

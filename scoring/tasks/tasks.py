@@ -201,7 +201,7 @@ def check_sizes(groups: Sequence[str], source: str) -> None:
     if groups and len(sizes) < MINIMUM_GROUPS:
         raise OrganizerError(
             f"{source} has {count_of(len(sizes), 'group')}, but at least {MINIMUM_GROUPS} are needed.",
-            hint="Make smaller groups, or remove the column group.",
+            hint="Make smaller groups, or give none.",
             code="tasks.too_few_groups",
         )
     # After the single sample, a group joins it only if it has less than twice what is missing.

@@ -37,7 +37,7 @@ OTHER_NAME = re.compile(
     r"|throughput|runtime( .+)?|((training|inference) )?time( [a-z]+)?|seconds|epochs|batch size|learning rate|lr|seeds?|folds|year"
     r"|(release )?date|license|zero shot|urls?|links?|paper|code|unnamed \d+|no|index|resolution"
     r"|(input|image|patch|hidden|vocab) (size|resolution)|layers|depth|((train|training|inference) )?s|((gpu|training) )?hours|cost|version"
-    r"|id|(number of|num|n) (samples|images|rows|epochs|folds|layers|seeds|tasks|runs)"
+    r"|id|weighted score|(number of|num|n) (samples|images|rows|epochs|folds|layers|seeds|tasks|runs)"
 )
 """Columns that describe an entry."""
 SPREAD_NAME = re.compile(

@@ -118,7 +118,7 @@ CATALOGUE: dict[str, FaultKind] = {
     ),
     "parquet.damaged": FaultKind(
         singular="The Parquet file is cut off or damaged",
-        hint="Write it again, and check that you can read it.",
+        hint="Write it again, and check that pandas can read it.",
     ),
     "parquet.unsupported": FaultKind(
         singular="The Parquet file is encrypted, or encoded in a way that is not supported",

@@ -720,7 +720,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "parquet garbage": (
         b"PAR1" + b"\xff" * 90 + struct.pack("<I", 60) + b"PAR1",
         "parquet.damaged",
-        "The Parquet file is cut off or damaged.",
+        "The Parquet file is cut off or damaged. Write it again, and check that pandas can read it.",
     ),
     "parquet long footer": (
         b"PAR1" + b"\0" * 90 + struct.pack("<I", 2**31) + b"PAR1",

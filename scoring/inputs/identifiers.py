@@ -9,6 +9,7 @@ from pathlib import Path
 
 from scoring.documents import contents
 from scoring.errors import OrganizerError
+from scoring.inputs.columns import names_an_id
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import PIECE_LIMIT, SHOWN, shown
 from scoring.printable import count_of
@@ -28,7 +29,7 @@ def read_ids(path: Path) -> tuple[str, ...]:
         raise OrganizerError(
             f"The id list {path} is empty.", hint="Write one public id per line.", code="ids.empty"
         )
-    if lines[0].casefold() == "id" or lines[0].casefold().startswith("id,"):
+    if names_an_id(lines[0].split(",")[0]):
         raise OrganizerError(
             f"The id list {path} begins with the header line {lines[0]!r}.",
             hint="Keep only ids in the file, one per line, without a header or other columns.",

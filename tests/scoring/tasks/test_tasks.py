@@ -236,6 +236,8 @@ def test_id_lists_in_any_plain_form(text: str, tmp_path: Path) -> None:
         (b"", "ids.empty", "is empty"),
         (b"id\na\nb\n", "ids.header", "'id'"),
         (b"ID,split\na,x\n", "ids.header", "header line"),
+        (b"image_id\na\nb\n", "ids.header", "'image_id'"),
+        (b"# ids\na\nb\n", "ids.header", "header line"),
         (b"lat,image\n47.1,a\n47.2,b\n", "ids.columns", "has several columns; line 1 is 'lat,image'"),
         (b"a\n\nb\n\n", "ids.blank", "2 blank lines (first: 2, 4)"),
         (b"a\nb\na\n", "ids.duplicate", "a on lines 1 and 3"),

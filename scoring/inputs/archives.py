@@ -141,8 +141,9 @@ def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Fault
 
 
 def _is_ignorable_entry(name: str) -> bool:
-    """Return whether an entry is a folder or one of the files that macOS adds to every zip."""
-    return name.endswith("/") or name.startswith("__MACOSX/") or name.rpartition("/")[2] == ".DS_Store"
+    """Return whether an entry is a folder or one of the files that macOS adds to every zip, next to a file or in __MACOSX/."""
+    last = name.rpartition("/")[2]
+    return name.endswith("/") or last.startswith("._") or last == ".DS_Store"
 
 
 class _DirectoryTooLong(Exception):

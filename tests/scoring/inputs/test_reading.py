@@ -203,6 +203,7 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
         lambda text: gzipped(text[:50]) + gzipped(text[50:]),
         lambda text: gzipped(text) + b"\0" * 700,
         lambda text: zipped(("x.csv", text), ("__MACOSX/._x.csv", b"\0\5\x16\7"), (".DS_Store", b"x")),
+        lambda text: zipped(("a/._x.csv", b"\0\5\x16\7"), ("a/x.csv", text), ("a/", b"")),
         lambda text: zipped(("folder/", b""), ("folder/x.csv", text), method=0),
     ],
     ids=[
@@ -216,6 +217,7 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
         "members",
         "padding",
         "mac",
+        "mac, on a disk of another system",
         "folder",
     ],
 )

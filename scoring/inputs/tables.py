@@ -17,7 +17,7 @@ from scoring.inputs.archives import Capped, open_zip
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.faults import ID_NAMES, Faults, Unreadable
 from scoring.inputs.formats import CSV, GZIP, PARQUET, ZIP, Format
-from scoring.inputs.lines import fields_of
+from scoring.inputs.lines import MISSING, fields_of
 from scoring.inputs.matrix_builder import MatrixBuilder
 from scoring.inputs.sniffing import refuse_folder, sniff, sniff_text
 from scoring.inputs.tabular import blocks, read_csv, read_header
@@ -174,10 +174,10 @@ def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[Labe
                 raise Unreadable
     except (ParticipantError, InfrastructureError) as error:
         raise OrganizerError(f"{path}: {error.sentence}", hint=error.hint, code=error.code) from None
-    lacking = [row.line for row in rows if len(columns) > 2 and not row.group]
+    lacking = [row.line for row in rows if len(columns) > 2 and row.group.casefold() in MISSING]
     if lacking:
         raise OrganizerError(
-            f"{path} has a column group, which is empty in {count_of(len(lacking), 'row')}, first on line {lacking[0]}.",
+            f"{path} has a column group, but none in {count_of(len(lacking), 'row')}, first on line {lacking[0]}; NA is none.",
             hint="Write the group of every sample, or remove the column.",
             code="labels.no_group",
         )

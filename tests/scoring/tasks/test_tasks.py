@@ -160,6 +160,7 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
     [
         ("t__regr", label_file([]), "tasks.too_few_rows", "0 labeled rows"),
         ("t__regr", label_file([*GROUPED[:4], ("p004", "1,"), *GROUPED[5:]], WITH_GROUPS), "labels.no_group", "in 1 row, first on line 6"),
+        ("t__regr", label_file([*GROUPED[:4], ("p004", "1,NA"), *GROUPED[5:]], WITH_GROUPS), "labels.no_group", "first on line 6; NA"),
         ("t__regr", label_file([(a, f"{b},{int(b) % 4}") for a, b in ROWS], WITH_GROUPS), "tasks.too_few_groups", "groups, or give none."),
         ("t__regr", label_file([(a, f"{b},{(i + 6) // 7}") for i, (a, b) in enumerate(ROWS[1:])], WITH_GROUPS), "tasks.single_sample", ""),
         ("t__regr", label_file([(a, f"{b},1,1") for a, b in ROWS], "id,label,group,group"), "labels.columns", "at most one column group"),

@@ -296,7 +296,7 @@ def compare_results(names: Sequence[str], runs: Sequence[Mapping[str, TaskResult
     tasks = tuple(task for task in named if all(task in run for run in runs))
     if not tasks:
         raise OrganizerError(
-            "The runs have no task in common.",
+            "The runs have no task in common with a score in each.",
             hint="Compare runs on the same tasks.",
             code="runs.no_common_task",
         )

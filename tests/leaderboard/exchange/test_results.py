@@ -110,7 +110,7 @@ def test_what_cannot_be_compared_or_ranked_is_refused(entries: Any, tmp_path: Pa
     other = scoring.score(MATRIX, LABELS["wood"], "ridge", folds=8, progress=False)
     refused: list[tuple[Any, type[Exception], str]] = [
         (lambda: scoring.compare(ours), ValueError, "two runs or more"),
-        (lambda: scoring.compare(ours, other), ValueError, "no task in common"),
+        (lambda: scoring.compare(ours, other), ValueError, "no task in common with a score in each"),
         (lambda: scoring.compare(ours, ours, names=["a"]), ValueError, "one for each result"),
         (lambda: scoring.compare(ours, MATRIX), TypeError, "ndarray.*scoring.score returned"),
         (lambda: scoring.compare(ours, tmp_path / "none"), FileNotFoundError, "no folder"),

@@ -72,7 +72,8 @@ def given_embeddings(value: Any, id_column: str | None) -> GivenEmbeddings:
     if isinstance(value, pd.DataFrame):
         table, rows = without_ids(value, "embeddings", id_column)
         numbers, others = _numbers(table)
-        candidates = {column: table[column] for column in others}
+        # A vector is no id, and to write it as text takes long.
+        candidates = {column: table[column] for column in others if not _holds_vectors(table[column])}
         return GivenEmbeddings(rows=replace(rows, candidates=candidates), table=numbers, extra=others)
     if isinstance(value, pd.Series):
         return GivenEmbeddings(rows=rows_of_index(value.index, "embeddings"), table=_matrix(value))
@@ -100,13 +101,14 @@ def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
         tasks = [_task(str(name or "label"), labels, id_column)]
     if len(tasks) == 1:
         return tasks
-    for task in tasks:
-        _check_counting(task.name, task.values)
+    columns = [pd.Series(task.values if np.ndim(task.values) == 1 else ()).infer_objects() for task in tasks]
+    for task, column in zip(tasks, columns, strict=True):
+        _check_counting(task.name, column)
     return [
-        replace(task, rows=replace(task.rows, candidates={task.name: task.values}))
-        if np.ndim(task.values) == 1
-        else task
-        for task in tasks
+        task
+        if column.dtype.kind == "f"  # no ids
+        else replace(task, rows=replace(task.rows, candidates={task.name: column}))
+        for task, column in zip(tasks, columns, strict=True)
     ]
 
 
@@ -240,9 +242,8 @@ def _check_names(name: str, columns: Iterable[str]) -> None:
         )
 
 
-def _check_counting(name: str, values: Any) -> None:
+def _check_counting(name: str, column: pd.Series[Any]) -> None:
     """Refuse a column of labels that an index became when a table was written."""
-    column = pd.Series(values if np.ndim(values) == 1 else ()).infer_objects()
     ordered = np.sort(column.to_numpy()) if column.dtype.kind in "iuf" else np.empty(0)
     counts = len(ordered) >= FEWEST_COUNTED and np.array_equal(ordered - ordered[0], np.arange(len(ordered)))
     if name.casefold().startswith("unnamed:") or (counts and ordered[0] in {0, 1}):

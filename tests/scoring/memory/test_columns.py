@@ -38,7 +38,8 @@ NAMES = (
         "centre_easting",
         "doy",
     ),
-    *("fid", "ogc_fid", "OBJECTID", "gid"),
+    *("fid", "ogc_fid", "OBJECTID", "gid", "WKT", "the_geom", "Shape_Area", "Shape_Length"),
+    *("grid_cell", "grid_row_u", "grid_col_r", "cloudcover", "dayofyear"),
     *("system:index", "year", "years", "acquisition_date", "center_lat", "utm_zone", "split", "bbox", ""),
 )
 """As in tables of pandas, R, GDAL, ArcGIS, PostGIS, Earth Engine and Major TOM."""

@@ -64,9 +64,11 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     key, address, commit, *_ = report.heading()
     assert (key, address) == (f"Key: {fingerprint(fair.signer.public)}", f"Repository: {fair.board}")
     assert commit.startswith(f"Branch main, commit {tip[:10]} of 20")
-    with opened(str(fair.board)) as repository:
-        late = make_report(repository, all_verdicts, repository.log[-1].made_at + timedelta(hours=5))
-    assert "silent for 5 hours: write to the organizers" in "".join(late.heading())
+    with opened(str(fair.board)) as copy:
+        for repository in (copy, replace(copy, is_copy=False)):
+            late = make_report(repository, all_verdicts, repository.log[-1].made_at + timedelta(hours=5))
+            is_silent = "silent for 5 hours: write to the organizers" in "".join(late.heading())
+            assert is_silent is not repository.is_copy
     statuses = [*[Status.NOT_REVEALED] * 3, *[Status.CONSISTENT] * 2]
     assert [answer.status for answer in report.answers] == statuses
     assert len(list(report.lines(verbose=False))) < 40
@@ -246,9 +248,10 @@ def test_participants_are_witnesses(fair: Fair) -> None:
     assert honest[0].sentence == "Your receipt carries the challenge's signature."
     rewritten = changed(repository, "commitment.json", to(0, "commitment", value="55" * 32))
     assert Status.CONTRADICTED in {verdict.status for verdict in receipt_verdicts(rewritten, receipt, q_mean)}
-    for altered, shown_q in (({**receipt, "q_mean": 99.0}, 99.0), (receipt, q_mean + 0.01)):
-        (verdict,) = receipt_verdicts(repository, altered, shown_q)
+    for altered, shown_q, number in (({**receipt, "q_mean": 99.0}, 99.0, 0), (receipt, q_mean + 0.01, 1)):
+        verdict = list(receipt_verdicts(repository, altered, shown_q))[number]
         assert (verdict.status, "proves nothing" in verdict.sentence) == (Status.BELIEVED, True)
+    assert "was changed" not in verdict.sentence  # only the receipt is signed
 
 
 def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) -> None:

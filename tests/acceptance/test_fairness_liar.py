@@ -205,6 +205,10 @@ def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
         for hours, status in ((1, Status.NOT_REVEALED), (4, Status.CONTRADICTED)):
             on_receipt = list(receipt_verdicts(repository, receipt, now=since + hours * EVERY))
             assert on_receipt[1].status is status, on_receipt
+            copy = list(
+                receipt_verdicts(replace(repository, is_copy=True), receipt, now=since + hours * EVERY)
+            )
+            assert copy[1].status is Status.NOT_REVEALED, copy  # it may be older than the answer
 
 
 FROM_THE_START = {

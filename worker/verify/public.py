@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Clone, Repository, cloned, plain_folder
 from leaderboard.rendering import HistoryLine
+from scoring.documents import expanded
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge import signing
 from worker.fairness import commitments, receipts
@@ -110,6 +111,7 @@ class PublicRepository:
     Attributes:
         files: Path to content, as in the commit; usable while the repository is open.
         address: URL or folder, without credentials.
+        is_copy: Whether that is on this machine, so that the repository may have gone on since.
         branch: The branch that was read; None for a plain folder.
         commit: The commit that was read: the newest one that the challenge has signed, otherwise the tip. None for a plain folder.
         history: The history.
@@ -122,6 +124,7 @@ class PublicRepository:
 
     files: Mapping[str, bytes]
     address: str = ""
+    is_copy: bool = False
     branch: str | None = None
     commit: Step | None = None
     history: History = History()
@@ -243,7 +246,10 @@ def read_folder(folder: Path) -> PublicRepository:
     }
     own = {path: file.read_bytes().replace(b"\r\n", b"\n") for path, file in files.items() if is_own(path)}
     return PublicRepository(
-        files=own, address=str(folder), foreign_paths=tuple(path for path in files if path not in own)
+        files=own,
+        address=str(folder),
+        is_copy=True,
+        foreign_paths=tuple(path for path in files if path not in own),
     )
 
 
@@ -308,7 +314,7 @@ def opened(place: str, choose: ChooseKey = only_key) -> Iterator[PublicRepositor
     with cloned(place) as clone:
         public = _public_repository(clone, choose)
         check_format(public.files.get(commitments.PATH))
-        yield public
+        yield replace(public, is_copy=expanded(place).exists())
 
 
 def _public_repository(clone: Clone, choose: ChooseKey) -> PublicRepository:

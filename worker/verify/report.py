@@ -313,7 +313,8 @@ def make_report(
 
 def _silence(repository: PublicRepository, now: datetime) -> str:
     """Say that nothing was written into the log of an open challenge for long, because a worker that runs adds a line at each interval."""
-    if not repository.log or not repository.commitments or {*repository.phases} <= {*repository.revealed}:
+    has_ended = {*repository.phases} <= {*repository.revealed}
+    if repository.is_copy or not repository.log or not repository.commitments or has_ended:
         return ""
     age = now - repository.log[-1].made_at
     if age <= max(MISSED * receipts.cadence(repository.commitments), timedelta(hours=2)):

@@ -74,7 +74,7 @@ def receipt_verdicts(
 def _claims(
     repository: PublicRepository, claimed: Mapping[str, Any], shown_value: float | None, now: datetime
 ) -> Iterator[Verdict]:
-    if key_in(claimed) is None or shown_value not in (None, claimed["q_mean"]):
+    if key_in(claimed) is None:
         raise CheckEnded("this receipt was changed after it was signed: it proves nothing", Status.BELIEVED)
     receipt = Receipt.model_validate(claimed)
     entries, log = repository.commitments, repository.log
@@ -90,6 +90,15 @@ def _claims(
             Status.CHANGED,
         )
     yield consistent("your receipt carries the challenge's signature")
+    if shown_value not in (None, receipt.q_mean):
+        yield believed(
+            f"mean Q {shown_value}, which stands next to your receipt, is not the one that was signed: it proves nothing"
+        )
+    if repository.is_copy and len(log) <= receipt.batch:
+        raise CheckEnded(
+            "this copy of the repository is too old, or your answer too new: check the repository at its address",
+            Status.NOT_REVEALED,
+        )
     if not named and waits:
         yield not_revealed(
             "the commitment in your receipt has not been published yet; it will be before the next batch of receipts"

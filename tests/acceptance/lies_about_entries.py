@@ -65,6 +65,13 @@ def _second_score(**changes: Any) -> Tell:
     return tell
 
 
+def _second_file(story: Story) -> None:
+    """Score an entry twice, by two files, and register neither of them."""
+    for event in story.about(story.sent_by("C")[0]):
+        event.fields.update(content=None) if event.fields["kind"] == events.SUBMISSION else None
+    raise_score(decide(story, events.SCORE, score(story, "C"), content="ab" * 32), 0.05)
+
+
 def _swap_entries(story: Story) -> None:
     first, second = score(story, "B"), score(story, "C")
     first.fields["entry"], second.fields["entry"] = second.fields["entry"], first.fields["entry"]
@@ -160,6 +167,9 @@ ENTRIES: dict[str, Lie] = {
     "one fold instead of four": Lie(_one_fold, "dev: possible"),
     "equal content with other folds": Lie(_equal_content, "dev: possible"),
     "a second, lower score": Lie(_second_score(), "dev: possible"),
+    "a second score, of another file": Lie(
+        _second_file, "dev: facts", "has another content than the register"
+    ),
     "a second value for the same scores": Lie(_second_score(q_mean=1.0), "dev: facts"),
     "scores under each other's entry": Lie(_swap_entries, "dev: facts"),
     "scores of each other's file": Lie(_swap_all_but_the_file, "dev: facts"),
@@ -227,6 +237,13 @@ ENTRIES: dict[str, Lie] = {
     ),
     "an entry that was sent a minute before the one that counts": Lie(
         _sent_a_minute_earlier, words="were sent earlier than a submission with a lower number"
+    ),
+    "a public entry as a private one that is opened": Lie(
+        lambda story: (
+            _facts_of_the_winner(story, public=False, public_at_first=False)
+            or score(story, "A").fields.update(public_at_first=False)
+        ),
+        words="(it is said to be private; registered on",
     ),
     "an entry that is private when it is first seen": Lie(
         lambda story: _facts_of_the_winner(story, public=False), words="of A was made private on"

@@ -17,6 +17,7 @@ from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.liar_draws import DRAWS
 from tests.acceptance.lie import raise_score, score
 from tests.acceptance.lies import LIES
+from tests.acceptance.lies_about_decisions import take_off
 from tests.acceptance.lies_about_documents import regroup_from_the_start
 from tests.acceptance.lies_about_entries import with_ladder
 from tests.worker.harness.commits import forged_line
@@ -103,6 +104,12 @@ def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
     verdict = list(receipt_verdicts(repository, second))[-1]
     assert verdict.status is Status.CONSISTENT
     assert f"submission {first['submission']} of the same team counts" in verdict.sentence
+
+
+def test_a_reason_is_not_taken_for_a_late_answer(story: Story) -> None:
+    """The reason of a disqualification may be the words for another place."""
+    take_off(removed="after the close")(story)
+    assert not any("was answered after" in verdict.sentence for verdict in verdicts(story.publish()))
 
 
 def test_another_grouping_from_the_start_is_found_by_a_published_file(story: Story) -> None:

@@ -35,7 +35,7 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
     sentences += [  # they would count if the board had not been closed before
         f"submission {placed.facts.submission} of {placed.facts.team} was answered after the board was closed"
         for placed in phase.places.values()
-        if placed.why == LATE
+        if (placed.place, placed.why) == (Place.NOT_COUNTED, LATE)
     ]
     if not sentences:
         yield consistent("its rules never changed, and no entry was taken off the board")

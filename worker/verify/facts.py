@@ -26,19 +26,23 @@ from scoring.tasks import TaskType
 from worker.fairness.decisions import minute
 from worker.fairness.events import ScoreEvent, SubmissionEvent
 from worker.fairness.membership import ShownValue
-from worker.fairness.places import Place
+from worker.fairness.places import PRIVATE, Place
 from worker.verify.revealed import RevealedPhase
 from worker.verify.timeline import CLOCK_SLACK
 from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, require
 
 CLOCKS_APART = timedelta(hours=2)  # by which the clocks of EvalAI and of the worker may differ
 NAMED = 20  # entries on no board that are listed
-KEPT = {Place.REFUSED: "it is said to be refused", Place.TRIAL: "it is taken for a trial"}
-"""Places that leave an entry on no board by what the organizers say of it alone."""
+KEPT = {
+    (Place.REFUSED, ""): "it is said to be refused",
+    (Place.TRIAL, ""): "it is taken for a trial",
+    (Place.NOT_COUNTED, PRIVATE): "it is said to be private",
+}
+"""Places that leave an entry on no board by what the organizers say of it alone, and why."""
 FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as first seen; these never change
 ONCE_KNOWN = ("file", "content")
 # a score repeats these as they were when it was registered
-BOUND = ("submission", "team_key", "public_at_first", "own")
+BOUND = ("submission", "team_key", "public_at_first", "own", "content")
 BEST = 1.0  # of R2 and of F1
 ONE_EXPLAINED_IN = 50  # folds of a task, but always one, may differ by one sample at the threshold of F1
 WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
@@ -136,8 +140,6 @@ def _check_owner(phase: RevealedPhase, score: ScoreEvent) -> None:
         before = "the submission" if facts is None else "the rules of the board"
         raise CheckEnded(f"{who} was registered before {before}")
     differing = [name for name in BOUND if getattr(score, name) != getattr(facts, name)]
-    if facts.content not in (None, score.content):
-        differing.append("content")
     require(not differing, f"{who} has another {', '.join(differing)} than the register")
 
 
@@ -311,11 +313,12 @@ def placed(phase: RevealedPhase) -> Verdict:
             f"submission {first.submission} is not on the board, and nothing published says why",
         )
         is_closed = not last.answered and placed.by is not None and phase.replay.entry_of(placed.by) is None
-        if placed.place not in (*KEPT, Place.OPEN) and not is_closed:
+        kept = KEPT.get((placed.place, placed.why))
+        if kept is None and placed.place is not Place.OPEN and not is_closed:
             continue
         why = "scored, not answered" if entry in phase.replay.scores else "received, not scored"
         why += f", run again as submission {placed.by}, which is not open" if is_closed else ""
-        why = KEPT.get(placed.place, "it has no score on the present tasks" if last.answered else why)
+        why = kept or ("it has no score on the present tasks" if last.answered else why)
         days = (phase.document.revealed_at - first.at).total_seconds() / 86_400
         listed.append(
             f"submission {first.submission} of {display_name(first.team or '')} ({why}; registered on {minute(first.at)},"

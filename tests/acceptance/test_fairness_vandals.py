@@ -327,8 +327,17 @@ def test_a_copy_that_nobody_signed_accuses_nobody(clone: Git) -> None:
 
 
 def test_boards_before_the_first_commitment_are_a_lie_if_the_key_has_signed_them(clone: Git) -> None:
-    """The order of signed commits decides, whatever time the commitment claims; a root that a stranger merges does not."""
+    """The order of signed commits decides, whatever time or key a commitment claims; a root that a stranger merges does not."""
     begin_with_boards(clone, clone.signer)
+    with clone.checked() as repository:
+        assert lies(repository) == {"order"}
+    clone.git("checkout", "-q", "main")
+    clone.git("branch", "-qD", "other")
+    clone.git("checkout", "-q", "--orphan", "other")
+    own = clone.read(commitments.PATH)
+    for listed in (json.dumps(json.loads(forged_commitment(own.decode(), MALLORY))[-1:]).encode(), own):
+        clone.commit({commitments.PATH: listed})
+        sign_head(clone.folder, clone.signer)
     with clone.checked() as repository:
         assert lies(repository) == {"order"}
     clone.git("checkout", "-q", "main")

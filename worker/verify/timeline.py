@@ -137,12 +137,10 @@ def order(repository: PublicRepository) -> Verdict | None:
     seen = repository.history
     if seen.key is None or not seen.whole:
         return None
-    uncommitted = (
-        step for step in seen.foreign if step.key == seen.key and commitments.PATH not in step.blobs
-    )
+    uncommitted = (step for step in seen.foreign if step.key == seen.key)
     require(
         not any(HISTORY in step.blobs for step in uncommitted),
-        "boards were pushed before the first commitment",
+        "boards were pushed without a commitment of the same key",
     )
     return consistent("the first commitment was pushed before any board, or with the first one")
 

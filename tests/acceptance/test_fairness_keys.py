@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tests.worker.harness.harness import git
 from worker.challenge.signing import fingerprint, openssh
 from worker.fairness import commitments
 from worker.verify import Status, verdicts
-from worker.verify.public import UnclearKey, only_key, opened
+from worker.verify.public import UnclearKey, only_key, opened, read_folder
 
 __all__ = ["clone"]
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
@@ -187,6 +188,16 @@ def test_a_copy_of_any_kind_is_consistent(fair: Fair, tmp_path: Path, name: str)
     copy = copy_of(fair.board.resolve(), tmp_path / "copy", "--no-local", *COPIES[name])
     done = verify(fair, copy, "--no-recompute", "--against", str(fair.board))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_what_a_desktop_leaves_in_a_folder_is_no_lie(fair: Fair, tmp_path: Path) -> None:
+    """A file manager hides its own files in the folders that it has shown."""
+    folder = tmp_path / "copy"
+    shutil.copytree(fair.public, folder)
+    for place in ("", "ids", "leaderboard", "reveal", "reveal/dev", "reveal/dev/labels"):
+        (folder / place / ".DS_Store").write_bytes(b"\0\0\0\1Bud1\xff")
+    (folder / "reveal/dev/labels/._alpha__regr.csv").write_bytes(b"\0\5\x16\7")
+    assert lies(read_folder(folder)) == set()
 
 
 def test_a_shallow_clone_lacks_history_and_nobody_has_rewritten_it(fair: Fair, tmp_path: Path) -> None:

@@ -276,9 +276,9 @@ def _read_phase(repository: PublicRepository, name: str, replays: dict[str, Phas
         promises=promises,
         ids=id_lists.read(_file(repository, f"reveal/{name}/ids.txt")),
         labels={
-            file.removeprefix(folder): _label_rows(repository.files[file], file)
-            for file in repository.files
-            if file.startswith(folder)
+            file: _label_rows(repository.files[f"{folder}{file}"], f"{folder}{file}")
+            for file in (task.file for task in promises[-1].manifest.tasks)
+            if f"{folder}{file}" in repository.files
         },
         events=opened,
         replay=replay,

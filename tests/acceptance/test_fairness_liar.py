@@ -14,7 +14,7 @@ import pytest
 
 from tests.acceptance.fair_challenge import FILES, PHASES, Fair, lies, named
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
-from tests.acceptance.liar_draws import DRAWS
+from tests.acceptance.liar_draws import DRAWS, NAMED
 from tests.acceptance.lie import raise_score, score
 from tests.acceptance.lies import LIES
 from tests.acceptance.lies_about_decisions import take_off
@@ -110,6 +110,14 @@ def test_a_reason_is_not_taken_for_a_late_answer(story: Story) -> None:
     """The reason of a disqualification may be the words for another place."""
     take_off(removed="after the close")(story)
     assert not any("was answered after" in verdict.sentence for verdict in verdicts(story.publish()))
+
+
+def test_a_value_that_is_mixed_in_after_a_score_is_found(story: Story) -> None:
+    """Whoever may still name a value when scores are known can keep the better splits."""
+    DRAWS["an honest draw"].tell(story)
+    assert lies(story.publish()) == set()
+    score(story, "C").fields["at"] = NAMED.isoformat()
+    assert "dev: beacon" in lies(story.publish())
 
 
 def test_another_grouping_from_the_start_is_found_by_a_published_file(story: Story) -> None:

@@ -97,10 +97,10 @@ def fixed(phase: RevealedPhase) -> Verdict:
             event.epsilon == phase.promised[event.protocol].protocol.recipe.epsilon,
             f"the epsilon registered on {event.at.isoformat()[:16]} is not the one of the protocol",
         )
-    scored = min((history.events[0].at for history in phase.replay.scores.values()), default=None)
+    scored_at = phase.scored_at
     for promise, what in zip(phase.promises, committed, strict=True):
         entry = promise.public
-        before_scores = scored is None or entry.made_at <= scored
+        before_scores = scored_at is None or entry.made_at <= scored_at
         require(
             what == decided[-1] if promise is phase.latest else before_scores or what in decided,
             f"the tasks or the protocol of commitment {entry.sequence} were never registered as a decision",

@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any
@@ -126,6 +127,11 @@ class RevealedPhase:
         return {
             task.version: TaskType(task.type) for promise in self.promises for task in promise.manifest.tasks
         }
+
+    @property
+    def scored_at(self) -> datetime | None:
+        """When the first open score was made; None if there is none."""
+        return min((history.events[0].at for history in self.replay.scores.values()), default=None)
 
     @property
     def with_labels(self) -> bool:

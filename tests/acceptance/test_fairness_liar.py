@@ -120,6 +120,18 @@ def test_a_value_that_is_mixed_in_after_a_score_is_found(story: Story) -> None:
     assert "dev: beacon" in lies(story.publish())
 
 
+def test_scores_of_other_tasks_than_the_board_has_are_not_recomputed(story: Story, tmp_path: Path) -> None:
+    """Tasks that change after the close leave the board as it is, and its own labels are not published."""
+    *before, close = story.of(events.PHASE)
+    story.add(close.fields, close.at + timedelta(minutes=10))
+    for event in (*before, close):
+        event.fields["tasks"] = {**event.fields["tasks"], "alpha": "ab" * 32}
+    file = tmp_path / "c.csv"
+    file.write_bytes(FILES["C"])
+    (verdict,) = submission_verdicts(story.publish(), file, engine="local")
+    assert (verdict.status, "was closed before its tasks" in verdict.sentence) == (Status.BELIEVED, True)
+
+
 def test_another_grouping_from_the_start_is_found_by_a_published_file(story: Story) -> None:
     """Groups that were committed to, but not scored with, contradict no document; the scores of a published file do not follow."""
     regroup_from_the_start(story)

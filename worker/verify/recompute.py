@@ -268,13 +268,19 @@ def _differences(worst: float, explained: int) -> str:
 
 
 def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
-    """Return the tasks of the published labels.
+    """Return the tasks of the published labels, which are those of the last board.
 
     Raises:
-        CheckEnded: If there are no labels.
+        CheckEnded: If there are no labels, or the board was closed before the tasks or the protocol changed.
     """
     if not phase.with_labels:
         raise CheckEnded(
             "only hashes of the labels are published: the scores cannot be recomputed", Status.BELIEVED
+        )
+    shown = phase.replay.decisions.at(phase.replay.ends_at)
+    if shown is None or (shown.protocol, shown.tasks) != (phase.protocol.hash, phase.manifest.versions):
+        raise CheckEnded(
+            "the board was closed before its tasks or its protocol changed: its scores cannot be recomputed",
+            Status.BELIEVED,
         )
     return phase.tasks

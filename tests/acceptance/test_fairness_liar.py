@@ -132,6 +132,25 @@ def test_scores_of_other_tasks_than_the_board_has_are_not_recomputed(story: Stor
     assert (verdict.status, "was closed before its tasks" in verdict.sentence) == (Status.BELIEVED, True)
 
 
+def test_what_a_reveal_no_longer_opens_is_told(story: Story, tmp_path: Path) -> None:
+    """A late entry decides no board, so nothing else would miss it."""
+    close = story.of(events.PHASE)[-1]
+    for number, event in enumerate(story.about(story.sent_by("C")[0])):
+        event.fields["at"] = (close.at + timedelta(minutes=number + 1)).isoformat()
+        event.fields.update(q_mean=None, counts=False) if event.fields["kind"] == events.SCORE else None
+    repository = Git(tmp_path / "board", story.signer)
+    for is_open in (True, False):
+        for event in story.about(story.sent_by("C")[0]):
+            event.whole = is_open
+        repository.push(story.publish())
+        with repository.checked() as public:
+            all_verdicts = list(verdicts(public))
+        told = [verdict for verdict in all_verdicts if "than is revealed now" in verdict.sentence]
+        assert [verdict.status for verdict in told] == ([] if is_open else [Status.BELIEVED])
+        assert Status.CONTRADICTED not in {verdict.status for verdict in all_verdicts}
+    assert "revealed more of 3 events of its register" in told[0].sentence
+
+
 def test_another_grouping_from_the_start_is_found_by_a_published_file(story: Story) -> None:
     """Groups that were committed to, but not scored with, contradict no document; the scores of a published file do not follow."""
     regroup_from_the_start(story)

@@ -8,18 +8,21 @@ else in earlier commits (HTML, README, figures, groups, reasons for moves) is ta
 
 from __future__ import annotations
 
+import io
+import json
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from itertools import pairwise
+from itertools import count, pairwise
 
 from leaderboard import Board, Decision, Terms
 from leaderboard.rendering import EntryRow, PhaseDocument, display_name, each_board, row_values
 from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
-from worker.fairness import id_lists
+from worker.fairness import events, id_lists
 from worker.fairness.decisions import decisions
+from worker.fairness.disclosure import register_path
 from worker.fairness.documents import Malformed, read
 from worker.fairness.events import SubmissionEvent
 from worker.fairness.register import LATEST
@@ -79,6 +82,8 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
             f"{step} asked for {count_of(terms.embedding_dim, 'number')} per id, to which there is no commitment",
         )
     yield from _id_lists(repository, name)
+    if phase is not None:
+        yield from _closed_again(repository, phase)
     if number:
         yield consistent(
             f"what the challenge signed earlier follows from the history ({count_of(number, 'version')})"
@@ -105,6 +110,36 @@ def _id_lists(repository: PublicRepository, name: str) -> Iterator[Verdict]:
         )
         if path not in repository.files:
             yield believed(f"{path} was published in {step}, and is not published now")
+
+
+def _closed_again(repository: PublicRepository, phase: RevealedPhase) -> Iterator[Verdict]:
+    """Say if an earlier version of its register opened more of an event than the newest one."""
+    shown = {commitment: type(event).model_fields.keys() for commitment, event in phase.events}
+    gone = dict[str, Step]()
+    for step, line in _register_lines(repository, phase.name):
+        if step != repository.commit:
+            commitment, fields = events.read_opening(json.loads(line))
+            if not fields.keys() <= shown.get(commitment, set()):
+                gone[commitment] = step
+    if gone:
+        opened = name_some(sorted(set(map(str, gone.values()))))
+        yield believed(
+            f"{opened} revealed more of {count_of(len(gone), 'event')} of its register than is revealed now"
+        )
+
+
+def _register_lines(repository: PublicRepository, name: str) -> Iterator[tuple[Step, bytes]]:
+    """Yield the distinct lines of all versions of a register, newest first, each with the last commit that has it."""
+    seen = set[int]()
+    for number in count(1):
+        before = len(seen)
+        for step, content in repository.latest(register_path(name, number)):
+            for line in io.BytesIO(content):
+                if hash(line) not in seen:
+                    seen.add(hash(line))
+                    yield step, line
+        if len(seen) == before:
+            return
 
 
 def _registered(phase: RevealedPhase) -> set[str]:

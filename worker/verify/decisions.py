@@ -30,7 +30,7 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
     sentences = []
     for decision in decided(phase.replay):
         changes = [] if decision.kind is DecisionKind.OTHER else rank_changes(phase.boards, decision.at)
-        effect = f", which changed these ranks: {name_some(changes)}" if changes else ""
+        effect = f" (on the next board, these ranks changed: {name_some(changes)})" if changes else ""
         sentences.append(f"{told(decision)}{effect}")
     sentences += [  # they would count if the board had not been closed before
         f"submission {placed.facts.submission} of {placed.facts.team} was answered after the board was closed"

@@ -53,6 +53,8 @@ class Told:
         line: Number of the line of the log that holds its commitment; None for the line that is due.
         whole: Whether the reveal opens the whole event, not only a part of it.
         left_out: Whether the reveal omits it.
+        only_in: The only phase whose reveal has it; None for each phase that it concerns.
+        qualifies: Whether the opened part shows whose it is.
     """
 
     fields: dict[str, Any]
@@ -61,6 +63,7 @@ class Told:
     whole: bool = True
     left_out: bool = False
     only_in: str | None = None
+    qualifies: bool = False
 
     @property
     def at(self) -> datetime:
@@ -74,8 +77,11 @@ class Told:
 
     def opening(self) -> dict[str, Any]:
         """Return its opening in the reveal."""
-        opened_ = events.opened if self.whole else events.opened_in_part
-        return opened_(self.fields, bytes.fromhex(self.nonce))
+        nonce = bytes.fromhex(self.nonce)
+        if self.whole:
+            return events.opened(self.fields, nonce)
+        shown = events.QUALIFYING_FIELDS if self.qualifies else events.PUBLIC_FIELDS
+        return events.opened_in_part(self.fields, nonce, shown)
 
 
 @cache

@@ -206,22 +206,27 @@ def test_a_raised_score_is_found_unless_one_sample_explains_it(
 
 
 @pytest.mark.parametrize(
-    ("public", "told", "words"),
+    ("public", "qualifies", "told", "words"),
     [
-        (True, {}, "was revealed as private"),
-        (None, {}, "was revealed as private"),
-        (False, {"q_mean": 99.0}, "is not the one in your receipt"),
-        (False, {"nonce": "00" * 32}, "is not the one in your receipt"),
-        (False, {}, "is on no board"),
+        (True, True, {}, "was revealed as private"),
+        (None, True, {}, "was revealed as private"),
+        (False, True, {"q_mean": 99.0}, "is not the one in your receipt"),
+        (False, True, {"nonce": "00" * 32}, "is not the one in your receipt"),
+        (False, False, {}, "your team may compete in phase eval; the reveal hides whose submission it is"),
+        (False, True, {}, "is on no board"),
     ],
 )
 def test_a_receipt_opens_a_closed_score(
-    story: Story, public: bool | None, told: dict[str, Any], words: str
+    story: Story, public: bool | None, qualifies: bool, told: dict[str, Any], words: str
 ) -> None:
-    """Its owner is told that a submission is private only if it was registered as private, with the value in the receipt."""
+    """Its owner is told that a submission is private only if it was registered as private, with the value in the receipt.
+
+    A team that may compete in another phase because of it is not hidden.
+    """
     submission = story.sent_by("A")[-1]
     for event in story.about(submission):
         event.fields["public_at_first"], event.whole = public, False
+        event.qualifies = qualifies and event.fields["kind"] == events.SUBMISSION
     body = {**story.receipt(submission), **told}
     del body["signature"]
     receipt = {**body, "signature": story.signer.sign(receipts.RECEIPT, body)}

@@ -66,6 +66,7 @@ class PhaseReplay:
         answered_at: Entry to the moment from which it was answered.
         end: The moment of the newest event that was opened completely, except those of the whole challenge.
         private: The entries that were opened only in part.
+        qualifying: Entry to what was opened of a private one because its team may compete in another phase.
         notes: The events of the whole challenge.
     """
 
@@ -81,7 +82,7 @@ class PhaseReplay:
         self.private: set[str] = set()
         self.notes: list[ChallengeEvent] = []
         self._others = others
-        self._qualifying: dict[str, EventHistory[QualifyingEvent]] = {}
+        self.qualifying: dict[str, EventHistory[QualifyingEvent]] = {}
         self._entry_of: dict[int, str] = {}
         self._places: dict[str, int] = {}
         self._scored: dict[int | None, list[str]] = {}
@@ -121,7 +122,7 @@ class PhaseReplay:
                 self.scores.setdefault(event.entry, EventHistory()).events.append(event)
             case QualifyingEvent():
                 self.private.add(event.entry)
-                self._qualifying.setdefault(event.entry, EventHistory()).events.append(event)
+                self.qualifying.setdefault(event.entry, EventHistory()).events.append(event)
             case _:
                 self.private.add(event.entry)
 
@@ -214,7 +215,7 @@ class PhaseReplay:
         """Return the teams with a submission that counts at a moment; a disqualified team is on no board, whether or not it is one."""
         newest: list[SubmissionEvent | QualifyingEvent | None] = [
             *(history.at(moment) for history in self.submissions.values()),
-            *(history.at(moment) for history in self._qualifying.values()),
+            *(history.at(moment) for history in self.qualifying.values()),
         ]
         return frozenset(facts.team_key for facts in newest if facts is not None and membership.stands(facts))
 

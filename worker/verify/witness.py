@@ -11,7 +11,7 @@ from scoring.documents import UNREADABLE
 from worker.challenge.signing import fingerprint
 from worker.fairness import events, receipts
 from worker.fairness.documents import read
-from worker.fairness.events import ScoreEvent
+from worker.fairness.events import ClosedEvent, ScoreEvent
 from worker.fairness.receipts import CADENCES, Line, Receipt
 from worker.verify.decisions import AS_A_TRIAL, counting
 from worker.verify.public import PublicRepository
@@ -206,6 +206,15 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
         _is(opening, "public_at_first", False, nonce),
         "your submission was revealed as private, but was not registered as private",
     )
+    is_shown = isinstance(event, ClosedEvent) and event.entry in phase.replay.qualifying
+    for other in read_reveals(phase.repository).phases.values():
+        rules = (decided.rules for decided in other.replay.decisions.events)
+        asks = any(each.eligible_if_scored_in == phase.name for each in rules)
+        ranked = {row.team_key for board in other.boards[-1:] for row in board.standings if asks}
+        require(
+            is_shown or not any(_is(opening, "team_key", key, nonce) for key in ranked),
+            f"because of your submission, your team may compete in phase {other.name}; the reveal hides whose submission it is",
+        )
     return consistent("your submission is private, and was revealed as private: it is on no board")
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.acceptance.fair_challenge import FILES, PHASES, Fair, lies, named
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
-from tests.acceptance.liar_draws import DRAWS, NAMED
+from tests.acceptance.liar_draws import DRAWS, NAMED, commit, drawn, grind
 from tests.acceptance.lie import raise_score, score
 from tests.acceptance.lies import LIES
 from tests.acceptance.lies_about_decisions import take_off
@@ -112,12 +112,18 @@ def test_a_reason_is_not_taken_for_a_late_answer(story: Story) -> None:
     assert not any("was answered after" in verdict.sentence for verdict in verdicts(story.publish()))
 
 
-def test_a_value_that_is_mixed_in_after_a_score_is_found(story: Story) -> None:
-    """Whoever may still name a value when scores are known can keep the better splits."""
+def test_splits_that_change_after_a_score_are_found(story: Story) -> None:
+    """Whoever may still change secret or value when scores are known can keep the better splits."""
     DRAWS["an honest draw"].tell(story)
     assert lies(story.publish()) == set()
+    told_at = score(story, "C").fields["at"]
     score(story, "C").fields["at"] = NAMED.isoformat()
     assert "dev: beacon" in lies(story.publish())
+    score(story, "C").fields["at"] = told_at
+    for at, told in ((BEGUN, Status.BELIEVED), (story.revealed_at, Status.CONTRADICTED)):
+        drawn(commit(NAMED), grind(None), commit(at))(story)
+        found = [verdict for verdict in verdicts(story.publish()) if verdict.check == "splits"]
+        assert (found[0].status, "was changed in commitment 2" in found[0].sentence) == (told, True)
 
 
 def test_scores_of_other_tasks_than_the_board_has_are_not_recomputed(story: Story, tmp_path: Path) -> None:

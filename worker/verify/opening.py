@@ -70,18 +70,23 @@ def commitment(phase: RevealedPhase) -> Verdict:
 
 
 def splits(phase: RevealedPhase) -> Verdict:
-    """Check that the seeds were fixed from the start."""
-    others = [promise.public.sequence for promise in phase.promises if not promise.is_opened]
+    """Check that the seeds were fixed before the first score."""
     require(
         phase.latest.is_opened,
         "the revealed key is not the one committed to: the splits may have been chosen",
     )
-    if others:
-        return believed(
-            f"the key of its random splits was changed after commitment {others[0]}; that the earlier splits were not chosen is taken on"
-            " trust"
-        )
-    return consistent("the key of its random splits was fixed from the start")
+    changed = [later.public for earlier, later in pairwise(phase.promises) if not earlier.is_opened]
+    if not changed:
+        return consistent("the key of its random splits was fixed from the start")
+    entry = changed[-1]
+    require(
+        phase.scored_at is None or entry.made_at <= phase.scored_at,
+        f"the key of its random splits was changed in commitment {entry.sequence}, after submissions had been scored",
+    )
+    return believed(
+        f"the key of its random splits was changed in commitment {entry.sequence}, before the first score; that it was not chosen is taken"
+        " on trust"
+    )
 
 
 def fixed(phase: RevealedPhase) -> Verdict:

@@ -152,7 +152,7 @@ def test_what_a_reveal_no_longer_opens_is_told(story: Story, tmp_path: Path) -> 
         with repository.checked() as public:
             all_verdicts = list(verdicts(public))
         told = [verdict for verdict in all_verdicts if "than is revealed now" in verdict.sentence]
-        assert [verdict.status for verdict in told] == ([] if is_open else [Status.BELIEVED])
+        assert [verdict.status for verdict in told] == ([] if is_open else [Status.NOT_REVEALED])
         assert Status.CONTRADICTED not in {verdict.status for verdict in all_verdicts}
     assert "revealed more of 3 events of its register" in told[0].sentence
 

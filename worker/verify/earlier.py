@@ -31,7 +31,7 @@ from worker.verify.commits import HISTORY, Step
 from worker.verify.decisions import told
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
-from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, require
+from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, not_revealed, require
 
 IN_REGISTER = {"rank_if_competing", "last_submission"}
 """What the register tells of a row, and the history does not."""
@@ -109,7 +109,7 @@ def _id_lists(repository: PublicRepository, name: str) -> Iterator[Verdict]:
             ids_hash(id_lists.read(content)) in committed, f"the id list in {step} is not one committed to"
         )
         if path not in repository.files:
-            yield believed(f"{path} was published in {step}, and is not published now")
+            yield not_revealed(f"{path} was published in {step}, and is not published now")
 
 
 def _closed_again(repository: PublicRepository, phase: RevealedPhase) -> Iterator[Verdict]:
@@ -123,7 +123,8 @@ def _closed_again(repository: PublicRepository, phase: RevealedPhase) -> Iterato
                 gone[commitment] = step
     if gone:
         opened = name_some(sorted(set(map(str, gone.values()))))
-        yield believed(
+        is_lost = all(map(repository.is_restored_since, gone.values()))
+        yield (believed if is_lost else not_revealed)(
             f"{opened} revealed more of {count_of(len(gone), 'event')} of its register than is revealed now"
         )
 

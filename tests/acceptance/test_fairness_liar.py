@@ -531,7 +531,9 @@ def test_a_restore_excuses_only_what_was_made_before_it(story: Story, tmp_path: 
     story.on_files = dict
     repository.push(story.publish())
     with repository.checked() as public:
-        wrong = [verdict for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED]
+        report = make_report(public, verdicts(public))
+    wrong = [verdict for verdict in report.verdicts if verdict.status is Status.CONTRADICTED]
+    assert any("According to line 3, the state was restored" in sentence for sentence in report.trust)
     assert [(named(verdict), words in verdict.sentence) for verdict in wrong] == [("dev: earlier", True)]
 
 

@@ -170,7 +170,9 @@ def log(repository: PublicRepository) -> Verdict:
         for line in lines
         if line.restored is not None
     )
-    return consistent(f"the public log is unbroken (batches: {len(lines)}){restored}")
+    return (believed if restored else consistent)(
+        f"the public log is unbroken (batches: {len(lines)}){restored}"
+    )
 
 
 def signatures(repository: PublicRepository) -> Verdict:

@@ -76,10 +76,11 @@ def _leave(number: int, _: FrameType | None) -> NoReturn:
 
 def end(status: int) -> NoReturn:
     """End the process with an exit status, whatever of its messages cannot be written."""
-    try:
-        sys.stderr.flush()
-    except OSError:  # Python would try again, and end with a status of its own
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # Python would try again, and end with a status of its own
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(status)
 
 

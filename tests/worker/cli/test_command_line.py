@@ -164,6 +164,17 @@ def test_standard_streams_that_are_closed(
 
 
 @pytest.mark.processes
+def test_what_was_said_before_a_fault_is_not_written_later() -> None:
+    """The status is that of the fault, and Python adds no words of its own."""
+    code = "from worker.participant.process import end; print('Waiting.'); end(1)"
+    with Path("/dev/full").open("w") as full:
+        command = subprocess.run(
+            [sys.executable, "-E", "-c", code], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (command.returncode, command.stderr) == (1, b"")
+
+
+@pytest.mark.processes
 def test_a_check_that_fails_itself_is_no_verdict(tmp_path: Path) -> None:
     """A file that would be scored is not refused because nobody reads the answer, and an unreachable repository contradicts nothing."""
     (tmp_path / "ids.txt").write_text("a\nb\n")

@@ -95,7 +95,7 @@ def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, Format]]:
         raise faults.verdict() from None
     except OSError as error:
         raise InfrastructureError(
-            f"The submitted file cannot be read: {error.strerror or 'input/output error'}.",
+            f"The file cannot be read: {error.strerror or 'input/output error'}.",
             hint="Check its path, its permissions and the disk, and try again.",
             code="submission.unreadable",
         ) from error

@@ -206,7 +206,7 @@ def test_a_stopped_run_of_many_files_goes_on_where_it_was(
     shutil.copy(case / "embeddings.csv", "one.csv")
     assert guarded(["score", "one.csv", "two.csv", str(labels), "--folds", "2"]) == 1  # stopped by the second
     first, err = capsys.readouterr()
-    assert "two.csv: The submitted file cannot be read: No such file" in err
+    assert "two.csv: The file cannot be read: No such file" in err
     [one] = runs.iterdir()
     (tmp_path / "two.csv").write_text((tmp_path / "one.csv").read_text().replace("0001", "none"))
 

@@ -26,6 +26,7 @@ from scoring.protocol import LEAST_RATE, MOST_NUMBERS, MOST_RATE, MOST_REPEATS, 
 CODENAME = "<codename>"
 """Stands for the phase's codename in the defaults of its keys."""
 Beacon = Literal["drand", "none"]
+LAST_YEAR = 9000  # of an opening, from which later dates are computed
 
 
 def _utc(value: Any) -> Any:
@@ -34,9 +35,12 @@ def _utc(value: Any) -> Any:
         return None
     try:
         read = datetime.fromisoformat(str(value))
-        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+        read = read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("must be written like 2026-12-12 00:00:00") from None
+    if read.year > LAST_YEAR:
+        raise ValueError(f"must not be after the year {LAST_YEAR}")
+    return read
 
 
 def _with_ports(values: list[str]) -> list[str]:

@@ -235,7 +235,7 @@ def close(
     from worker.organizer import board_by_hand
 
     with open_session(config) as session:
-        at_end = session.check_phase(phase).shown == "at_end"
+        session.check_phase(phase)
         if session.is_closed(phase) is not undo:
             print(f"The board of {phase} is {'open' if undo else 'closed'} already; nothing was done.")
             return
@@ -248,11 +248,13 @@ def close(
             board_by_hand.reopen(session, phase, reason)
             print(f"The board of {phase} is open again; the worker publishes it with its next push.")
             return
-        board_by_hand.check_closable(session, phase)
+        withheld = board_by_hand.check_closable(session, phase)
         if not now:
             board_by_hand.check_ended(session, phase)
         shown = (
-            " Withheld values are then posted to EvalAI and shown, which cannot be undone." if at_end else ""
+            " Withheld values are then posted to EvalAI and shown, which cannot be undone."
+            if withheld
+            else ""
         )
         reason = confirm(
             f"The board of {phase} will be closed: what is scored later will not count.{shown}",

@@ -142,8 +142,8 @@ def check_ended(session: OrganizerSession, phase: str) -> None:
         )
 
 
-def check_closable(session: OrganizerSession, phase: str) -> None:
-    """Check before anything else that a phase can be closed, perhaps once what waits is answered.
+def check_closable(session: OrganizerSession, phase: str) -> bool:
+    """Check before anything else that a phase can be closed, perhaps once what waits is answered; return whether values are withheld.
 
     Raises:
         OrganizerError: If it has not begun, or has no submission that could end the withholding of values.
@@ -151,6 +151,7 @@ def check_closable(session: OrganizerSession, phase: str) -> None:
     with session.store.read() as tx:
         recorded(tx, phase)
         _check_scored(tx, phase, COUNTED | ACTIVE | {State.UPLOADING})
+        return withholds(tx, phase)
 
 
 def _check_scored(tx: Transaction, phase: str, states: Collection[State]) -> None:

@@ -92,6 +92,11 @@ def test_values_are_shown_only_by_intention_and_then_stay(harness: Harness, work
 
     Another rule applies to earlier answers, too.
     """
+
+    def asked(phase: str) -> bool:
+        """Whether a close warns that it shows withheld values."""
+        return "Withheld values" in harness.command("board", "close", "--phase", phase, "--now").stdout
+
     assert "has been scored yet" in refusal(harness, *CLOSE, "--now")
     pk, other = (harness.submit("A", embeddings(1), phase=phase) for phase in ("dev", "eval"))
     worker.drive()
@@ -101,6 +106,7 @@ def test_values_are_shown_only_by_intention_and_then_stay(harness: Harness, work
     harness.decide(*CLOSE, "--now")
     harness.decide(*CLOSE, "--undo")
     harness.configure({"phases": {"eval": {"shown": "at_once"}}})
+    assert asked("eval"), "the change is not applied yet"
     harness.decide("challenge", "apply", "--yes", "--reason", "a test")
     worker.drive()
     second = harness.submit("A", embeddings(2))
@@ -110,3 +116,4 @@ def test_values_are_shown_only_by_intention_and_then_stay(harness: Harness, work
         assert [row["q_mean"] for row in harness.boards(phase)] == [harness.stdout(shown)["q_mean"]]
     harness.configure({"phases": {"eval": {"shown": "at_end"}}})
     assert "were already shown" in refusal(harness, "challenge", "apply", "--yes", "--reason", "a test")
+    assert not asked("eval")

@@ -74,8 +74,8 @@ def fault(folder: Path) -> InfrastructureError | None:
                 code="disk.full",
             )
         return InfrastructureError(
-            f"The worker cannot write to the state directory {folder} ({problem.strerror}).",
-            hint="Check its owner and its file system. When the cause is fixed, the worker continues.",
+            f"Nothing can be written to the state directory {folder} ({problem.strerror}).",
+            hint="Run commands as its owner, or check its owner and file system. When the cause is fixed, the worker continues.",
             code="disk.unwritable",
         )
     return None

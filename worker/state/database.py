@@ -190,8 +190,8 @@ class LeaderLock:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as problem:
             raise InfrastructureError(
-                f"The state directory {self._path.parent} cannot be written to ({problem.strerror}).",
-                hint="Check its owner and its file system, and run the command as the user who owns the state.",
+                f"The state cannot be written to: {problem.filename} ({problem.strerror}).",
+                hint="Check the owner of this path and its file system, and run the command as the user who owns the state.",
                 code="state.unwritable",
             ) from None
         try:

@@ -18,6 +18,7 @@ from tests.worker.harness.harness import ROOT, Harness
 from worker.challenge.secrets import make
 from worker.cli import guarded
 from worker.organizer.rehearsal import removed_if_refused
+from worker.runtime.storage import fault
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,14 @@ def test_a_secret_that_does_not_fit_is_named(tmp_path: Path, limited: Limited) -
     done = limited(COMMANDS[0], tmp_path, 0)
     assert done.status == 2
     assert f"{tmp_path}/c/challenge.secret cannot be written: File too large." in done.stderr
+
+
+def test_a_state_of_another_user_is_not_the_workers_fault() -> None:
+    """A command that may not write there says so of itself; the worker may be well."""
+    problem = fault(Path("/proc"))
+    assert problem is not None
+    assert problem.message.startswith("Nothing can be written to the state directory /proc (")
+    assert "Run commands as its owner" in problem.message
 
 
 @pytest.mark.slow

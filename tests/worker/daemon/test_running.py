@@ -259,7 +259,7 @@ BAD_INPUTS = {
     "unwritable state": (
         lambda live: (live.state / "worker.lock").mkdir(parents=True),
         1,
-        "cannot be written to",
+        "/worker.lock (Is a directory)",
     ),
     "unknown key": (lambda live: live.configure({"submission": {"embedding_dims": 3}}), 2, "embedding_dim"),
     "missing file": (lambda live: live.path.unlink(), 2, "no configuration file"),

@@ -228,7 +228,7 @@ def load(path: Path) -> Configuration:
     Raises:
         OrganizerError: As :func:`read`, or if the file cannot be read.
     """
-    hint = "Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`."
+    hint = "Change to the challenge's folder, name its file (--config FILE), or create a challenge with `neuco-worker init DIR`."
     try:
         text = read_text(path)
     except FileNotFoundError:

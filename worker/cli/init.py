@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from scoring.errors import OrganizerError
+from worker.cli.terminal import configuration_file
 
 if TYPE_CHECKING:
     from worker.challenge.sections import Beacon
@@ -195,7 +196,15 @@ Before launch:
 
 
 def bundle(
-    directory: Annotated[Path, typer.Argument(help="Folder of the challenge.", metavar="DIR")] = Path(),
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of the challenge.",
+            metavar="DIR",
+            envvar="NEUCO_CHALLENGE",
+            show_envvar=False,
+        ),
+    ] = Path(),
 ) -> None:
     """Pack DIR/bundle into bundle.zip, which creates the challenge on EvalAI, and check it against challenge.yaml.
 
@@ -211,7 +220,8 @@ def bundle(
     from worker.organizer.bundle import read_sources
     from worker.organizer.bundle_check import own_parts
 
-    configuration = load(directory / "challenge.yaml")
+    config = configuration_file(directory)
+    configuration, directory = load(config), config.parent
     renewed = scaffold.pack_bundle(directory, configuration, now=datetime.now(UTC))
     if renewed:
         print(f"Renewed in {directory / 'bundle'}: {', '.join(renewed)}.")
@@ -222,6 +232,6 @@ def bundle(
         typer.echo(
             f"Its pages do not link to the leaderboard, because a browser cannot open leaderboard.repository"
             f" ({configuration.leaderboard.repository}). Set leaderboard.repository or leaderboard.page in"
-            f" {directory / 'challenge.yaml'}, and run this command again.",
+            f" {config}, and run this command again.",
             err=True,
         )

@@ -256,6 +256,8 @@ def test_the_configuration_is_found(
     assert "neuco-worker init DIR" in message
     monkeypatch.setenv("NEUCO_CHALLENGE", str(harness.path))
     assert guarded(["status"]) == 0
+    assert guarded(["bundle"]) == 0
+    assert (harness.folder / "bundle.zip").is_file()
     assert guarded(["status", "--config", "other.yaml"]) == 2
     assert "There is no configuration file at other.yaml." in capsys.readouterr().err
 

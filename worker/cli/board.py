@@ -160,7 +160,7 @@ def export(
         files[f"{phase}-evolution.svg"] = public[f"leaderboard/{phase}-evolution-light.svg"]
     write_files(out, files)
     hidden = "" if document.tasks else " Tasks and intervals follow with the reveal."
-    print(f"Wrote {count_of(len(files), 'file')} to {out}.{hidden}")
+    print(f"Wrote {count_of(len(files), 'file')} to {out.resolve()}.{hidden}")
 
 
 @board.command()
@@ -203,7 +203,9 @@ def report(
     text = json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     files = {f"{phase}.html": report_page(made).encode(), f"{phase}.json": text.encode()}
     write_files(out, files, private=("",))
-    print(f"Wrote {out / f'{phase}.html'} and {phase}.json. They show hidden tasks: keep them private.")
+    print(
+        f"Wrote {out.resolve() / f'{phase}.html'} and {phase}.json. They show hidden tasks: keep them private."
+    )
 
 
 @board.command()

@@ -311,7 +311,7 @@ def backup(
         with progress_bar("Backing up", "files") as progress:
             size = write_backup(session, config, archive, replace=force, progress=progress)
     print(
-        f"Wrote {archive} ({size / 1000000.0:.1f} MB). It contains the challenge's secret, so protect it like the secret."
+        f"Wrote {archive.resolve()} ({size / 1000000.0:.1f} MB). It contains the challenge's secret, so protect it like the secret."
     )
 
 

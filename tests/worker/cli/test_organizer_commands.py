@@ -246,16 +246,22 @@ def test_a_clock_that_was_set_back_makes_no_time_negative(
 
 
 def test_a_report_names_a_noisy_copy(
-    harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    harness: Harness,
+    worker: StepWorker,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A second account's copy is found; a missing file is not compared; the comparison leaves nothing behind."""
+    monkeypatch.chdir(tmp_path)
     files = (embeddings(0), embeddings(0, noise=0.1), embeddings(7, noise=1.0))
     first, second, third = (harness.submit(team, file) for team, file in zip("ABC", files, strict=True))
     harness.submit("A", b"id,0\n")
     worker.drive()
 
     def report() -> dict[str, Any]:
-        printed(harness, capsys, "board", "report", "--phase", "dev", "--out", str(tmp_path))
+        said = printed(harness, capsys, "board", "report", "--phase", "dev", "--out", ".")
+        assert f"Wrote {tmp_path / 'dev.html'} and" in said
         document: dict[str, Any] = json.loads((tmp_path / "dev.json").read_text())
         return document
 

@@ -91,18 +91,28 @@ def check_signer(tx: Transaction, configuration: Configuration) -> Signer:
         OrganizerError: If the file cannot be read or has another key than the one with which the challenge has begun, or the state is a
             copy of one that is still there.
     """
-    key, here, home = read_signer(configuration), configuration.database_file, tx.fact(HOME)
-    if (known := tx.fact(_FACT)) not in (None, key.public):
-        raise OrganizerError(
-            f"{SIGNING_KEY} is not the key with which this challenge began; that has the fingerprint {fingerprint(known)}.",
-            hint=f"Name the right file. {RESTORE_KEY}",
-            code="secret.other_key",
-        )
+    key, here, home = first_signer(tx, configuration), configuration.database_file, tx.fact(HOME)
     if here and home and os.access(home, os.F_OK) and not here.samefile(home):
         raise OrganizerError(
             f"{here} is a copy of {home}, which is still there. A copy signs nothing, because the original would then be behind.",
             hint="Use the original. To go on with the copy instead, stop the original's worker and move its folder away.",
             code="state.copy",
+        )
+    return key
+
+
+def first_signer(tx: Transaction, configuration: Configuration) -> Signer:
+    """Return the key that the configuration names, if the challenge began with it, whether or not this state may sign.
+
+    Raises:
+        OrganizerError: If the file cannot be read or has another key.
+    """
+    key = read_signer(configuration)
+    if (known := tx.fact(_FACT)) not in (None, key.public):
+        raise OrganizerError(
+            f"{SIGNING_KEY} is not the key with which this challenge began; that has the fingerprint {fingerprint(known)}.",
+            hint=f"Name the right file. {RESTORE_KEY}",
+            code="secret.other_key",
         )
     return key
 

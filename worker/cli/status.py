@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 SOON = timedelta(days=30)
+UNKNOWN = "unknown: "
 
 
 def status(
@@ -160,18 +161,19 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
         problem=None if problem is None else {"code": problem.code, "text": problem.message},
         differences=_differences(session),
         awaited=sorted(awaited, key=lambda draw: (draw.at, draw.phase)),
-        fingerprint=_fingerprint(configuration),
+        fingerprint=_fingerprint(session),
     )
 
 
-def _fingerprint(configuration: Configuration) -> str:
+def _fingerprint(session: OrganizerSession) -> str:
     """Return the fingerprint of the challenge's key, or why that is unknown."""
-    from worker.challenge.signing import fingerprint, read_signer
+    from worker.challenge.signing import fingerprint, first_signer
 
     try:
-        return fingerprint(read_signer(configuration).public)
+        with session.store.read() as tx:
+            return fingerprint(first_signer(tx, session.configuration).public)
     except OrganizerError as error:
-        return f"unknown: {error.sentence}"
+        return f"{UNKNOWN}{error.message}"
 
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
@@ -216,6 +218,8 @@ def _needs(state: ChallengeStatus) -> list[str]:
             f"The last try failed for {count_of(len(state.retried), 'submission')} ({named}). The worker tries again."
         )
     needs += [f"{difference.sentence} {difference.hint}" for difference in state.differences]
+    if state.fingerprint.startswith(UNKNOWN):
+        needs.append(state.fingerprint.removeprefix(UNKNOWN))
     if state.token_expires is not None and state.token_expires - state.now < SOON:
         needs.append(
             f"The EvalAI token expires on {state.token_expires:%Y-%m-%d}. Renew it on your EvalAI profile page."
@@ -274,7 +278,7 @@ def _rows(state: ChallengeStatus) -> list[tuple[str, str]]:
         ("Last poll of the queue", _ago(state.last_poll, now)),
         ("Last comparison with EvalAI", _ago(state.last_reconcile, now)),
         ("Last push", _ago(state.last_push, now)),
-        ("Fingerprint of the key", state.fingerprint),
+        ("Fingerprint of the key", state.fingerprint.partition(": ")[0]),
         ("Token expires", f"{expires:%Y-%m-%d}" if expires else f"unknown: {state.token_expiry_unknown}"),
         ("Free disk space", f"{state.free_bytes / 1e9:.1f} GB"),
     ]

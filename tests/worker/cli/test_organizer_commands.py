@@ -245,6 +245,15 @@ def test_a_clock_that_was_set_back_makes_no_time_negative(
     assert "-1 day" not in text
 
 
+def test_a_key_that_is_not_the_challenges_needs_attention(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A running worker goes on with the right one, so that nothing else tells before the next start fails."""
+    assert "Nothing needs attention" in printed(harness, capsys, "status")
+    (harness.folder / "signing.key").write_text("ab" * 32)
+    assert "is not the key with which this challenge began" in printed(harness, capsys, "status")
+
+
 def test_a_report_names_a_noisy_copy(
     harness: Harness,
     worker: StepWorker,

@@ -19,8 +19,9 @@ from worker.daemon import logs
 from worker.daemon.signals import Signals, Stopped, notify
 from worker.daemon.worker import Worker, make_client
 from worker.publishing import publisher_settings
-from worker.state import Deposed, LeaderLock, Store, leader_lock, refused
+from worker.state import Deposed, LeaderLock, StateFailed, Store, leader_lock, refused
 
+REFUSED = "The changed configuration was refused, and the old one stays in effect; the log says why."
 TAKE_EVERY_S = 3.0  # between two tries to take the lock of a worker on another machine
 
 
@@ -116,27 +117,40 @@ def reload(path: Path, worker: Worker) -> bool:
         Deposed: If another worker has taken the lead.
     """
     log = structlog.get_logger("neuco_worker")
-    old = worker.context.configuration
+    try:
+        refusal = _refusal(path, worker)
+        with worker.context.store.write() as tx:
+            tx.set_alert("reload", "reload.refused", REFUSED if refusal else None, now=utc_now())
+    except Deposed:
+        raise
+    except StateFailed as error:  # locked or full: try again
+        log.error(error.message, event_key=error.code)
+        return False
+    if refusal:
+        log.error(f"New configuration refused: {refusal}", event_key="reload.refused")
+    else:
+        log.info("Configuration reloaded.", event_key="reload.done")
+    return True
+
+
+def _refusal(path: Path, worker: Worker) -> str:
+    """Apply a changed configuration, or return why it cannot be applied.
+
+    Raises:
+        StateFailed: If the state cannot be written.
+    """
     try:
         configuration = load(path)
         logs.set_up(secrets=_secrets(configuration))
         make_client(configuration).close()
         publisher_settings(configuration)
-        _check_place(configuration, old)
+        _check_place(configuration, worker.context.configuration)
         worker.reload(configuration, now=utc_now())
-    except Deposed:
+    except StateFailed:
         raise
     except NeucoError as error:
-        if error.code == "state.database":  # locked or full: try again
-            log.error(error.message, event_key=error.code)
-            return False
-        log.error(
-            f"New configuration refused; the old one stays in effect: {error.message}",
-            event_key="reload.refused",
-        )
-        return True
-    log.info("Configuration reloaded.", event_key="reload.done")
-    return True
+        return error.message
+    return ""
 
 
 def _check_place(configuration: Configuration, old: Configuration) -> None:

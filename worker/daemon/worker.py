@@ -223,6 +223,7 @@ def recover(tx: Transaction, files: FileStore, now: datetime) -> None:
         if pending.sent_at is not None:  # EvalAI may have the answer
             tx.note(pending.submission, read_at=None)
     tx.release()  # a restart tries again at once
+    tx.resolve_alert("reload")  # it has read the configuration anew
     tx.set_fact(UNCOMPARED, "true")
     tx.request_publish()
 

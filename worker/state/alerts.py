@@ -62,6 +62,7 @@ ALERT_CODES = frozenset(
         "phase.paused",
         "queue.foreign",
         "record.*",
+        "reload.refused",
         "restore.answered_since",
         "secret.*",
         "state.*",

@@ -78,6 +78,7 @@ ENDS = {
     "phase.paused": "intake/test_opening.py::test_what_changes_at_evalai_is_told",
     "queue.foreign": EVENT,
     "record.*": RECORD,
+    "reload.refused": "daemon/test_running.py::test_sighup_takes_a_good_configuration_and_refuses_a_bad_one",
     "restore.answered_since": "organizer/test_backup.py::test_a_restored_worker_continues_from_what_was_published",
     "secret.*": "fairness/test_beacon.py::test_a_secret_that_cannot_be_read_when_the_draw_is_due_is_an_alert",
     "state.*": STATE,

@@ -319,6 +319,14 @@ class LeaderboardSection(Section):
         description="Seconds between lines of the public log, `receipts.jsonl`; fixed by the first commitment.",
     )
 
+    @field_validator("branch")
+    @classmethod
+    def _free(cls, branch: str) -> str:
+        """Refuse what git, or a reveal, takes for something else."""
+        if branch.partition("/")[0] in ("files", "HEAD", "refs"):
+            raise ValueError("must be the short name of a branch other than `files`, which reveals need")
+        return branch
+
 
 class FairnessSection(Section):
     """How anyone can check the challenge afterwards."""

@@ -116,7 +116,9 @@ class FileStore:
     def keep(self, path: Path, file_hash: str) -> None:
         """Move a complete file into the store; it is durable when this returns."""
         place = self._place(file_hash)
-        place.parent.mkdir(exist_ok=True, mode=0o700)
+        place.parent.mkdir(
+            parents=True, exist_ok=True, mode=0o700
+        )  # somebody who needed room may have removed all
         with path.open("rb") as file:
             os.fsync(file.fileno())
         path.replace(place)
@@ -143,7 +145,7 @@ class FileStore:
 
     def free_bytes(self) -> int:
         """Return the free space of the file system."""
-        return shutil.disk_usage(self._files).free
+        return shutil.disk_usage(self._files.parent).free
 
     def _place(self, file_hash: str) -> Path:
         if not _HASH.fullmatch(file_hash):

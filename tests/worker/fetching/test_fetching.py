@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -42,6 +43,13 @@ def test_a_failed_download_is_tried_again(harness: Harness, worker: StepWorker) 
     harness.evalai.set_faults(FaultPlan())
     worker.finish(pk)
     assert worker.alerts() == set()
+
+
+def test_a_worker_goes_on_after_its_folders_were_removed(harness: Harness, worker: StepWorker) -> None:
+    """Somebody needed room; what was stored there is gone, and what comes is scored."""
+    for name in ("files", "tmp"):
+        shutil.rmtree(harness.state / name)
+    worker.finish(harness.submit("A", embeddings(1)))
 
 
 def test_below_the_disk_reserve_nothing_is_fetched_and_links_may_expire_meanwhile(

@@ -13,6 +13,7 @@ from functools import partial
 from typing import ClassVar
 
 from scoring.errors import InfrastructureError, NeucoError
+from scoring.printable import name_some
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.evalai import Retry
@@ -22,6 +23,7 @@ from worker.state import Alert, Transaction, alert_code
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
 GIVEN_UP_S = 20.0  # in total
+TEXTS = 3  # in a message, of alerts with the same code; the others are counted
 ANSWER_SHOWN = 100  # characters of the webhook's response
 # How long a failure that is not the disk's must last before it is reported: a lock may be released by then.
 TOLERATED = timedelta(minutes=1)
@@ -52,16 +54,19 @@ class Alerting:
         return self._runner.busy
 
     def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
-        """Log what was raised or resolved; yield what records that alerts were sent or are over, or sends the oldest that was not sent."""
+        """Log what was raised or resolved; yield what records that alerts were sent or are over, or sends the oldest with those like it."""
         active = tx.alerts()
         over = [alert for alert in active if alert.ends_at is not None and alert.ends_at <= now]
         if self._sent or over:
             yield partial(self._record, over, now)
             return
         self._log(active)
-        unsent = next((alert for alert in active if alert.sent_at is None), None)
-        if unsent is not None:
-            yield partial(self._send, SendAlert(text=unsent.text, code=unsent.code, subject=unsent), now)
+        unsent = [alert for alert in active if alert.sent_at is None]
+        if unsent:
+            code = unsent[0].code
+            alike = [alert for alert in unsent if alert.code == code]
+            text = name_some([alert.text for alert in alike], TEXTS, "\n")
+            yield partial(self._send, SendAlert(text=text, code=code, subject=alike), now)
 
     def _record(self, over: list[Alert], now: datetime) -> bool:
         """Record that alerts were sent, and end those that are over."""
@@ -102,8 +107,8 @@ class Alerting:
             self._context.log.warning(ended.error.sentence, event_key=ended.error.code)
             return
         self._retry = Retry()
-        if isinstance(ended.result, Alert):
-            self._sent.append(ended.result)
+        if isinstance(ended.result, list):
+            self._sent += ended.result
         elif isinstance(ended.act, SendAlert):
             # If the failure has ended meanwhile, a later one is reported again.
             ended.result.reported = ended.act.code
@@ -134,13 +139,13 @@ class Trouble:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SendAlert(UnrecordedAct[Configuration, "Alert | Trouble"]):
-    """Send an alert to the webhook, even while the state fails.
+class SendAlert(UnrecordedAct[Configuration, "list[Alert] | Trouble"]):
+    """Send alerts with the same code to the webhook, or one even while the state fails.
 
     Attributes:
         text: What it says.
         code: Its code.
-        subject: The alert of the database, or the period in which the state fails.
+        subject: The alerts of the database, or the period in which the state fails.
     """
 
     name = "alert"
@@ -149,9 +154,9 @@ class SendAlert(UnrecordedAct[Configuration, "Alert | Trouble"]):
 
     text: str
     code: str
-    subject: Alert | Trouble
+    subject: list[Alert] | Trouble
 
-    def perform(self, resource: Configuration) -> Alert | Trouble:
+    def perform(self, resource: Configuration) -> list[Alert] | Trouble:
         """Post it; return its subject."""
         send(resource, self.text, self.code)
         return self.subject

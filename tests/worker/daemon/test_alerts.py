@@ -76,6 +76,21 @@ def test_every_alert_is_logged_once_and_so_is_its_end(notified: Harness, hook: H
 
 
 @pytest.mark.processes
+def test_alerts_that_come_together_are_one_message(notified: Harness, hook: Hook) -> None:
+    """Somebody who edits many submissions at EvalAI does not use up the webhook's limit."""
+    with notified.worker() as worker:
+        worker.drive()
+        with worker.store.write() as tx:
+            for pk in range(1, 6):
+                tx.raise_alert(f"changed:{pk}", "facts.changed", f"{pk} was edited.", now=worker.clock.now())
+        worker.drive(lambda: bool(hook.heard))
+        worker.wait(5)
+        assert [message["text"] for message in hook.heard] == [
+            "[Tiny] 1 was edited.\n2 was edited.\n3 was edited. and 2 more (facts.changed)"
+        ]
+
+
+@pytest.mark.processes
 def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(
     notified: Harness, hook: Hook
 ) -> None:

@@ -43,6 +43,11 @@ def _utc(value: Any) -> Any:
     return read
 
 
+def _one_line(value: Any) -> Any:
+    """Return a text without line breaks, which YAML's blocks end with."""
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
 def _with_ports(values: list[str]) -> list[str]:
     for value in values:
         _ = urlsplit(value if "//" in value else f"//{value}").port  # raises if there is no such port
@@ -73,7 +78,9 @@ class Section(BaseModel):
 class ChallengeSection(Section):
     """The challenge's title, its secret and its signing key."""
 
-    title: str = Field(min_length=1, description="Title on the board and in alerts.")
+    title: Annotated[str, BeforeValidator(_one_line)] = Field(
+        min_length=1, description="Title on the board and in alerts."
+    )
     secret: Path = Field(
         Path("./challenge.secret"),
         description="File with 32 random bytes in hexadecimal, made by `init`; or `credential:NAME`.",

@@ -41,7 +41,11 @@ def with_values(text: str, values: Mapping[tuple[str, ...], object]) -> str:
 
 def scalar(value: object) -> str:
     """Return a single value as it is written behind a key."""
-    return yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=2**31).splitlines()[0]
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=2**31)
+    first, *more = text.splitlines()
+    if more not in ([], ["..."]):  # a line break, which double quotes escape
+        return yaml.safe_dump(value, default_style='"', width=2**31).rstrip("\n")
+    return first
 
 
 def _edited(text: str, path: tuple[str, ...], value: object) -> str:

@@ -26,6 +26,14 @@ def test_a_value_is_replaced_where_it_is_written(text: str, expected: str | None
     assert read_yaml(edited)["a"]["c"] == "new: er"
 
 
+@pytest.mark.parametrize("value", ["x\ny", "x\u2028y ✓", "\n"])
+def test_a_value_with_a_line_break_stays_whole(value: str) -> None:
+    """A title is copied from a web page, and a folder's name may have anything."""
+    edited = with_values("a: 1  # one\n", {("a",): value})
+    assert edited.endswith("  # one\n")
+    assert read_yaml(edited) == {"a": value}
+
+
 @pytest.mark.parametrize(
     "text",
     [

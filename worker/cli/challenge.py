@@ -238,7 +238,9 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
             f"Submission {pk} ({row.state}) is tried again now, after {count_of(row.tries, 'failed attempt')}."
         )
     else:
-        print(f"Submission {pk} ({row.state}) is only waiting for its turn; there is nothing to retry.")
+        print(
+            f"Submission {pk} ({row.state}) only waits, and `neuco-worker submissions` says for what; nothing was done."
+        )
 
 
 def _closed(session: OrganizerSession, phase: str | None) -> str:

@@ -310,6 +310,12 @@ def test_a_retry_ends_the_wait_of_one_submission(
     assert f"submission {done} is sent to EvalAI again" in printed(
         harness, capsys, "challenge", "retry", str(done)
     )
+    printed(harness, capsys, "challenge", "pause")
+    paused = harness.submit("C", embeddings(4))
+    worker.drive(lambda: paused in worker.states())
+    text = printed(harness, capsys, "challenge", "retry", str(paused))
+    assert "only waits, and `neuco-worker submissions` says for what" in text
+    printed(harness, capsys, "challenge", "pause", "--undo")
     worker.drive()
     assert [post["status"] for post in harness.posts(done)] == ["finished"] * 2
     unknown = printed(harness, capsys, "challenge", "retry", "424242", status=2)

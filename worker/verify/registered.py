@@ -10,7 +10,7 @@ from itertools import permutations
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import history_lines
 from scoring.documents import canonical
-from scoring.printable import all_of, count_of
+from scoring.printable import all_of, count_of, duration_of
 from worker.fairness import receipts
 from worker.fairness.events import RESTORED, ChallengeEvent
 from worker.verify.pages import difference
@@ -51,10 +51,10 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         f"{all_of(len(waits), 'event')} of its register {are} in the public log, each in the next batch"
     )
     if late:
-        hours = max(late).total_seconds() / 3600
+        longest = duration_of(max(late).total_seconds())
         return believed(
-            f"{sentence}; but {len(late)} of them {'was' if len(late) == 1 else 'were'} published up to {hours:.0f} hours later than"
-            " announced: the times that they give are taken on trust"
+            f"{sentence}; but {len(late)} of them {'was' if len(late) == 1 else 'were'} published up to {longest} later than announced:"
+            " the times that they give are taken on trust"
         )
     return consistent(sentence)
 

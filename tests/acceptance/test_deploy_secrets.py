@@ -196,8 +196,18 @@ def test_a_failed_adoption_can_be_repeated(
     assert (refused.returncode, "if a worker runs there, stop it" in refused.stderr) == (2, True)
     source, folder = tmp_path / "my/challenge.yaml", tmp_path / "etc/neuco-worker/earth"
     source.write_text("dim: wrong\n")
+    old, lock_of_editor = tmp_path / "my/tasks/old__regr.csv", tmp_path / "my/tasks/.#old"
+    old.parent.mkdir()
+    old.touch()
     assert adopt().returncode == 2
     assert not (folder / "challenge.yaml").exists()
+    assert (folder / "tasks/old__regr.csv").is_file()
+    old.unlink()
+    lock_of_editor.symlink_to("nothing")
+    assert "my/tasks was not copied; remove links to nothing" in adopt().stderr
+    lock_of_editor.unlink()
+    (tmp_path / "labels").touch()
+    (tmp_path / "my/tasks/new__regr.csv").symlink_to("../../labels")
     source.write_text(EXAMPLE.read_text())
     for name in ("tasks/dev", "tasks/eval", "ids"):
         (tmp_path / "my" / name).mkdir(parents=True)
@@ -205,6 +215,8 @@ def test_a_failed_adoption_can_be_repeated(
         (tmp_path / f"my/ids/{name}.txt").touch()
     done = adopt()
     assert done.returncode == 0, done.stderr
+    assert [path.name for path in (folder / "tasks").iterdir() if path.is_file()] == ["new__regr.csv"]
+    assert not (folder / "tasks/new__regr.csv").is_symlink()
     assert load(folder / "challenge.yaml").evalai.token == "credential:evalai.token"
     assert not (tmp_path / "var/lib/neuco-worker/earth/.adopting").exists()
     (folder / "challenge.yaml").unlink()

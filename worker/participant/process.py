@@ -176,7 +176,9 @@ def _status(program: Callable[..., Any], arguments: list[str]) -> int:
 
 
 def report(name: str, error: NeucoError) -> int:
-    """Print what ended a command, and what to do about it; return the exit status."""
+    """Print what ended a command, and what to do about it, after what it has said; return the exit status."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
     with contextlib.suppress(OSError):  # stderr need not be writable either
         print(f"{name}: {printable_lines(error.sentence)}", file=sys.stderr)
         if error.hint:

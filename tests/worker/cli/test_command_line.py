@@ -165,13 +165,21 @@ def test_standard_streams_that_are_closed(
 
 @pytest.mark.processes
 def test_what_was_said_before_a_fault_is_not_written_later() -> None:
-    """The status is that of the fault, and Python adds no words of its own."""
-    code = "from worker.participant.process import end; print('Waiting.'); end(1)"
+    """The status is that of the fault, and Python adds no words of its own; a log has both in their order."""
+    code = (
+        "from scoring.errors import InfrastructureError as Fault; from worker.participant.process import end, report;"
+        "print('Waiting.'); end(report('x', Fault('No.', hint='', code='x')))"
+    )
+    told = subprocess.run([sys.executable, "-E", "-c", code], capture_output=True, check=False).stderr
+    both = subprocess.run(
+        [sys.executable, "-E", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    assert both.stdout == b"Waiting.\n" + told
     with Path("/dev/full").open("w") as full:
         command = subprocess.run(
             [sys.executable, "-E", "-c", code], stdout=full, stderr=subprocess.PIPE, check=False
         )
-    assert (command.returncode, command.stderr) == (1, b"")
+    assert (command.returncode, command.stderr) == (1, told)
 
 
 @pytest.mark.processes

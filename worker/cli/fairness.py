@@ -56,6 +56,7 @@ def reveal(
     """
     from worker.organizer import reveal as revealing
     from worker.organizer.board_by_hand import publish_now
+    from worker.organizer.bundle import verification
     from worker.organizer.disclosure import prepare_files, unpublished_files
 
     with open_session(config) as session:
@@ -81,7 +82,9 @@ def reveal(
             " another machine does not find them, so run this command there."
         )
     done = "Revealed and pushed" if fresh else "The repository already has everything"
-    print(f"{done}, commit {published.commit}. Anyone can check it with: neuco-worker verify REPOSITORY")
+    print(
+        f"{done}, commit {published.commit}. Anyone can check it with: {verification(session.configuration)}"
+    )
 
 
 @no_verdict()

@@ -58,7 +58,8 @@ def test_values_are_withheld_until_the_phase_is_closed(harness: Harness, worker:
     receipts.append(document["receipt"])
     assert (document["counts"], receipts[-1]["counts"]) == (False, False)
     assert [receipt["q_mean"] for receipt in receipts] == [None, None, None]
-    harness.decide("challenge", "reveal", "--yes")
+    said = harness.decide("challenge", "reveal", "--yes")
+    assert "Anyone can check it with: neuco-worker verify REPOSITORY --key SHA256:" in said
     assert harness.contradictions() == []
     with opened(str(harness.board)) as public:
         checked = [verdict for receipt in receipts for verdict in receipt_verdicts(public, receipt)]

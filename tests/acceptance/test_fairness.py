@@ -215,6 +215,15 @@ def test_submission_is_recomputed(fair: Fair, tmp_path: Path, engine: str) -> No
         list(submission_verdicts(repository, file, engine=engine))
 
 
+def test_a_file_of_no_phase_is_told_what_each_requires(ended: Fair, tmp_path: Path) -> None:
+    """Its author knows of which phase it was to be, and not which of them is read first."""
+    (tmp_path / "mine.csv").write_text("[]")
+    with pytest.raises(OrganizerError) as refusal:
+        list(submission_verdicts(read_folder(ended.public), tmp_path / "mine.csv", engine="local"))
+    starts = [line.partition(":")[0] for line in refusal.value.sentence.splitlines()]
+    assert starts == [f"{tmp_path / 'mine.csv'} belongs to no revealed phase.", "Phase dev", "Phase eval"]
+
+
 def test_private_submission_appears_nowhere(fair: Fair) -> None:
     """The size of a batch does not show the number of its entries, and private submissions are opened only in part."""
     repository = read_folder(fair.public)
@@ -284,7 +293,7 @@ def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) ->
     for option, place, words in (
         ("--receipt", tmp_path, "is a directory"),
         ("--submission", tmp_path / "gone.csv", "does not exist"),
-        ("--submission", tmp_path / "no.stdout", "belongs to no revealed phase: The file"),
+        ("--submission", tmp_path / "no.stdout", "belongs to no revealed phase.\nPhase dev: "),
         ("--files", tmp_path / "empty", "is not a folder with published files"),
         ("--receipt", tmp_path / "no.stdout", "does not contain a receipt"),
         ("--receipt", tmp_path / "list.stdout", "does not contain a receipt"),

@@ -15,7 +15,7 @@ from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
 from scoring.inputs.tables import read_submission
-from scoring.printable import count_of
+from scoring.printable import count_of, printable
 from scoring.tasks import Task
 from worker.fairness import disclosure
 from worker.fairness.documents import read
@@ -165,20 +165,18 @@ def submission_verdicts(
         OrganizerError: If the file cannot be read in any revealed phase.
     """
     phases = read_reveals(repository).phases
-    refused: list[ParticipantError] = []
+    refused: dict[str, ParticipantError] = {}
     readable: list[tuple[RevealedPhase, Embeddings]] = []
-    for phase in phases.values():
+    for name, phase in phases.items():
         columns = phase.protocol.embedding_dim
         try:
             embeddings = read_submission(file, phase.ids, columns, max_expanded_bytes=EXPANDED_BYTES)
             readable.append((phase, embeddings))
         except ParticipantError as error:
-            refused.append(error)
+            refused[name] = error
     if refused and not readable:
-        first = refused[0]
-        raise OrganizerError(
-            f"{file} belongs to no revealed phase: {first.sentence}", hint=first.hint, code=first.code
-        )
+        reasons = "\n".join(f"Phase {printable(name)}: {error.message}" for name, error in refused.items())
+        raise OrganizerError(f"{file} belongs to no revealed phase.\n{reasons}", code="verify.submission")
     if not phases:
         sentence = "no phase has been revealed yet, so the file cannot be judged"
         yield from judged(check, believed, sentence)

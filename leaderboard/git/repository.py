@@ -84,11 +84,10 @@ def start_git(
         raise OrganizerError(
             "git is not installed on this machine.", hint="Install git 2.32 or newer.", code="git.missing"
         ) from error
-    # GitPython can only add to the environment.
+    # GitPython can only add to the environment. Windows has no program env.
     less = [word for name in without for word in ("-u", name)]
-    return Git(folder).execute(
-        ["env", *less, "git", *arguments], istream=PIPE, as_process=True, env=variables
-    )
+    words = [*(["env", *less] if less else []), "git", *arguments]
+    return Git(folder).execute(words, istream=PIPE, as_process=True, env=variables)
 
 
 class Repository:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import tomllib
 import zipfile
 from pathlib import Path
@@ -88,6 +90,34 @@ def test_template_usage_and_what_pyarrow_reads(light: Installation, work: Path) 
         (["validate", "a.parquet", "--ids", "ids.txt", "--dim", "2"], "pip install pyarrow"),
     ):
         assert part in light.run("neuco-check", *words, cwd=work, expect=2)
+
+
+def test_it_needs_nothing_that_windows_lacks(light: Installation, work: Path) -> None:
+    """Signals, modules and programs that only POSIX has may be missing."""
+    (work / "programs").mkdir()
+    (work / "programs/git").symlink_to(str(shutil.which("git")))
+    (work / "commitment.json").write_text(json.dumps([{"phases": {}}]))
+    for words in (
+        ["init", "--quiet"],
+        ["add", "commitment.json"],
+        ["commit", "--quiet", "--message", "First"],
+    ):
+        light.run("git", "-c", "user.name=A", "-c", "user.email=a@example.org", *words, cwd=work)
+    code = (
+        "import os, signal, sys\n"
+        "for name in ('SIGHUP', 'SIGCHLD', 'SIGKILL'): delattr(signal, name)\n"
+        "for name in ('fcntl', 'grp', 'pwd', 'resource', 'termios'): sys.modules[name] = None\n"
+        "os.environ['PATH'] = os.path.abspath('programs')\n"
+        "from worker.participant.commands import main\n"
+        "main()\n"
+    )
+    for options, status, part in (
+        (["--ids", "ids.txt", "--dim", str(DIM)], 1, "beyond the last dimension"),
+        (["--challenge", work.as_uri()], 2, "There is no phase in commitment.json."),
+    ):
+        assert part in light.run(
+            "python", "-c", code, "validate", "one.csv", *options, cwd=work, expect=status
+        )
 
 
 def test_its_modules_are_those_of_the_full_wheel(light: Installation, wheel: Path) -> None:

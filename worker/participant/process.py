@@ -20,8 +20,8 @@ from scoring.printable import printable_lines
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in shells."""
-ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a command."""
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that end a command; Windows has only the first."""
 UNWRITABLE = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF}
 """Errors of an output that takes no more: its reader has ended, a disk, a quota or a file's limit is full, or it is closed."""
 
@@ -58,7 +58,8 @@ def _out_of_memory() -> InfrastructureError:
 
 def hear_of_children() -> None:
     """Learn how child processes end, also if the caller ignores that for this process: each would seem to have succeeded."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if hasattr(signal, "SIGCHLD"):  # not on Windows
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def end_in_order() -> None:

@@ -57,7 +57,7 @@ class Context:
         """Return when to try again after a failure."""
         return now + backoff(tries, random=self.random)
 
-    def raise_alert(self, key: str, error: NeucoError, *, now: datetime) -> None:
+    def report(self, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's; nothing is written if this was told already."""
         with self.store.read() as tx:
             known = any((alert.key, alert.text) == (key, error.message) for alert in tx.alerts())
@@ -65,7 +65,7 @@ class Context:
             with self.store.write() as tx:
                 tx.report(key, error, now=now)
 
-    def clear_alerts(self, *keys: str) -> None:
+    def resolve_alerts(self, *keys: str) -> None:
         """Resolve alerts, as far as they were raised."""
         with self.store.read() as tx:
             raised = [alert.key for alert in tx.alerts() if alert.key in keys]

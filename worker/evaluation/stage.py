@@ -86,5 +86,5 @@ class Evaluation:
                 requeue(tx, row, error, Outcome.FAILED, retry_at=retry_at)
                 tx.report(alert_key(phase), error, now=now)
             return None
-        self._context.clear_alerts(alert_key(phase))
+        self._context.resolve_alerts(alert_key(phase))
         return setup

@@ -35,7 +35,7 @@ def remove_old_files(context: Context, files: FileStore, now: datetime) -> None:
         if path.name not in needed:
             files.remove(path.name)
     if below_reserve(files.free_bytes(), context.configuration.submission.disk_reserve_gigabytes) is None:
-        context.clear_alerts("disk.reserve")
+        context.resolve_alerts("disk.reserve")
 
 
 def _promised(tx: Transaction, rows: Iterable[SubmissionRow]) -> set[str | None]:

@@ -102,7 +102,7 @@ class Fetching:
         """Return whether the disk has room for another file; the organizer is told if not."""
         reserve = self._context.configuration.submission.disk_reserve_gigabytes
         if error := below_reserve(self._files.free_bytes(), reserve):
-            self._context.raise_alert("disk.reserve", error, now=now)
+            self._context.report("disk.reserve", error, now=now)
             return False
-        self._context.clear_alerts("disk.reserve")
+        self._context.resolve_alerts("disk.reserve")
         return True

@@ -167,7 +167,7 @@ class CallRunner:
         for name in (call.name, ALL):
             self._retries.pop(name, None)
         self.last_error = self.refused = None
-        self._context.clear_alerts(f"evalai.{call.name}", "evalai.unreachable", "evalai.token")
+        self._context.resolve_alerts(f"evalai.{call.name}", "evalai.unreachable", "evalai.token")
 
     def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
         self.last_error = error
@@ -180,21 +180,21 @@ class CallRunner:
         self._context.log.warning(error.sentence, event_key=error.code, call=call.name, tries=retry.tries)
         silent_since = self._session.silent_since
         if silent_since is None:
-            self._context.clear_alerts("evalai.unreachable")
+            self._context.resolve_alerts("evalai.unreachable")
         elif now - silent_since >= OUTAGE:
-            self._context.raise_alert("evalai.unreachable", error, now=now)
+            self._context.report("evalai.unreachable", error, now=now)
         if isinstance(error, Throttled):
             self._budget.close(now, now + timedelta(seconds=max(1.0, error.retry_after_s)))
         elif isinstance(error, TokenRefused):
             self.refused = error
             every = self._retries[ALL]
             every.failed(now, again_at=self._context.retry_at(now, every.tries))
-            self._context.raise_alert("evalai.token", error, now=now)
+            self._context.report("evalai.token", error, now=now)
         elif isinstance(error, OrganizerError):
             # It took the token, which an earlier start may have seen refused.
             if error.code != "evalai.redirected":
                 self.refused = None
-                self._context.clear_alerts("evalai.token")
+                self._context.resolve_alerts("evalai.token")
             if self._session.remote is None:  # at the start, there is no point in going on
                 self.fatal = error
 
@@ -214,14 +214,14 @@ class CallRunner:
             return
         self.clock_agrees = abs(ahead) <= CLOCKS_AGREE
         if self.clock_agrees:
-            self._context.clear_alerts("clock")
+            self._context.resolve_alerts("clock")
             return
         wrong = InfrastructureError(
             f"{clocks_differ(ahead)}, so the worker scores and publishes nothing: what it registers would have a wrong time for good.",
             hint="Set this machine's clock, for example with `timedatectl set-ntp true`. The worker then continues.",
             code="clock.wrong",
         )
-        self._context.raise_alert("clock", wrong, now=now)
+        self._context.report("clock", wrong, now=now)
 
     def _note_silence(self, error: NeucoError | None, now: datetime) -> None:
         """Note since when EvalAI gives no usable answer; a refusal is a usable answer."""

@@ -72,8 +72,8 @@ ALERT_CODES = frozenset(
         "submission.set_back",
         "submission.timed_out",
         "submission.unreadable",
-        "team.name_alike",
         "submission.waiting",
+        "team.name_alike",
         "unexpected",
         "upload.unfinished",
     }

@@ -164,7 +164,7 @@ def test_every_key_is_resolved_by_somebody() -> None:
     """Where it was raised, or with its submission, unless it is about what has happened."""
     keys = Keys()
     first = slice(1)
-    resolved = keys.of(resolve_alert=first, clear_alerts=slice(None))
+    resolved = keys.of(resolve_alert=first, resolve_alerts=slice(None))
     resolved |= {f"{step}:{{}}" for step in STEPS} | {"fault_key()"}
     assert keys.of(raise_alert=first, report=first) - resolved == set()
 

@@ -43,7 +43,7 @@ def next_board(phase: PhaseSnapshot, history: Sequence[Board], *, at: datetime) 
     if before is not None and before.fingerprint == content and _has_names(before, contenders):
         return None
     board = following_board(phase, assess(phase), before, at=at)
-    unchanged = () if before is None else _content(before.standings, before.rounding)
+    unchanged = [] if before is None else _content(before.standings, before.rounding)
     return None if _content(board.standings, phase.rules.rounding) == unchanged else board
 
 
@@ -123,25 +123,12 @@ def movement(rank: int, submission: int, q_mean: float, before: Standing | None)
     return before.rank - rank, MoveKind.OWN if own else MoveKind.PASSIVE
 
 
-def _content(standings: Sequence[Standing], rounding: Rounding) -> tuple[object, ...]:
-    """Return everything that a reader can see of the rows, except for movement."""
-    return tuple(
-        (
-            standing.key,
-            standing.rank,
-            standing.rank_by_mean,
-            standing.team,
-            standing.submission,
-            rounding.value(standing.q_mean),
-            standing.baseline,
-            standing.eligible,
-            standing.group,
-            standing.apart,
-            standing.submissions,
-            standing.last_submitted_at,
-        )
+def _content(standings: Sequence[Standing], rounding: Rounding) -> list[Standing]:
+    """Return the rows as a reader can see them, without movement."""
+    return [
+        replace(standing, q_mean=rounding.value(standing.q_mean), move=0, move_kind=MoveKind.NONE)
         for standing in standings
-    )
+    ]
 
 
 def _has_names(board: Board, contenders: tuple[Contender, ...]) -> bool:

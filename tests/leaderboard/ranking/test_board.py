@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -15,7 +15,7 @@ from leaderboard.ranking.board import from_json, next_board, to_json
 from leaderboard.rendering import public_rows
 from leaderboard.report.private_report import awards
 from leaderboard.rules import Selection
-from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSnapshot
+from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSnapshot, Standing
 from scoring.errors import OrganizerError
 from tests.leaderboard.harness.phases import START, entry, phase, steady
 
@@ -110,6 +110,22 @@ def test_a_board_is_made_when_a_reader_sees_a_change(
     if second:
         assert second.sequence == 2
         assert made(phase(*after, **rules), *history, second) is None  # the movement alone is no change
+
+
+OTHER = {"team": "Another", "method": "another", "last_submitted_at": AT, "q_mean": 5.0}
+"""Values that no row has; of numbers and flags, the next one is."""
+
+
+@pytest.mark.parametrize("name", sorted({field.name for field in fields(Standing)} - {"move", "move_kind"}))
+def test_every_value_of_a_row_counts(name: str) -> None:
+    """A board is made whichever of them differs, also one that somebody adds."""
+    snapshot = phase(*TWO)
+    first = first_board(snapshot)
+    value = OTHER.get(name) or getattr(first.standings[0], name) + 1
+    standings = (replace(first.standings[0], **{name: value}), *first.standings[1:])
+    before = replace(first, standings=standings, fingerprint="")
+    assert made(snapshot, before) is not None
+    assert made(snapshot, replace(first, fingerprint="")) is None
 
 
 SWAPPED = (steady(1, 1, 10, 20), steady(2, 2, 11, 12), steady(3, 3, 0, 16))

@@ -1,6 +1,6 @@
 """``validate``, the worker's check of a submission, and ``template``, the table that a participant fills in.
 
-Participants who install nothing else run them as ``neuco-check``.
+Participants who install nothing else run them as ``neuco-check``, which also has ``status``.
 """
 
 from __future__ import annotations
@@ -194,6 +194,7 @@ def _show(embeddings: Embeddings, wanted: Asked) -> None:
     typer.echo("  Files with the same ids and values have the same hash, and get the same score.")
 
 
+@no_verdict()
 def alive(
     challenge: Annotated[
         str,

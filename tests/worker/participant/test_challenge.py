@@ -21,7 +21,7 @@ from worker.fairness.receipts import Line
 from worker.participant import commands
 from worker.participant.challenge import asked, last_written
 from worker.participant.commands import app, template, validate
-from worker.participant.process import run
+from worker.participant.process import NoVerdict, run
 
 APP = typer.Typer()
 APP.command()(validate)
@@ -254,3 +254,17 @@ def test_the_command_asks_a_repository(public: Path, capsys: pytest.CaptureFixtu
     assert run(app, ["status", str(public)]) == 1
     said = capsys.readouterr().out
     assert "A line comes every 20 seconds.\nThe challenge is silent: write to the organizers." in said
+
+
+def test_a_look_that_fails_itself_tells_nothing_of_the_challenge(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without memory, its exit status is not that of a silent challenge."""
+
+    def refuse(_: object) -> NoReturn:
+        raise MemoryError
+
+    monkeypatch.setattr(json, "loads", refuse)
+    with pytest.raises(NoVerdict) as failure:
+        run(app, ["status", str(public)])
+    assert failure.value.exit_code == 2

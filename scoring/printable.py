@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_JOINERS = "\u200c\u200d"  # in emoji, and between Persian letters
+JOINERS = "\u200c\u200d"  # in emoji, and between Persian letters
 _STRANGE = "\ufffd"
 
 
@@ -17,7 +17,7 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        char if char.isprintable() or char in _JOINERS else " " if char.isspace() else _STRANGE
+        char if char.isprintable() or char in JOINERS else " " if char.isspace() else _STRANGE
         for char in text
     )
 

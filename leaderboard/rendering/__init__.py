@@ -4,6 +4,7 @@ from leaderboard.rendering.assets import templates
 from leaderboard.rendering.documents import EntryRow, HistoryLine, PhaseDocument, Row, printed
 from leaderboard.rendering.files import around_block, render
 from leaderboard.rendering.history import (
+    HISTORY,
     BoardName,
     board_name,
     history_lines,
@@ -16,6 +17,7 @@ from leaderboard.rendering.reading import each_board, read_site
 from leaderboard.rendering.rows import public_rows, rank_changes, row_values
 
 __all__ = [
+    "HISTORY",
     "BoardName",
     "EntryRow",
     "HistoryLine",

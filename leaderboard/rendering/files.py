@@ -13,7 +13,7 @@ from leaderboard.rendering.assets import schemas, templates
 from leaderboard.rendering.charts import evolution_figures
 from leaderboard.rendering.columns import COLUMNS
 from leaderboard.rendering.documents import EntryRow, PhaseDocument, rounded
-from leaderboard.rendering.history import update_history
+from leaderboard.rendering.history import HISTORY, update_history
 from leaderboard.rendering.names import csv_cell, csv_text, markdown
 from leaderboard.rendering.page import render_page
 from leaderboard.rendering.shown import ShownPhase, shown_phases
@@ -82,7 +82,7 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
         ".gitattributes": b"* -text\n",  # so that every clone has the bytes that were signed
         "README.md": update_readme(readme, site.title, phases, site.access),
         "index.html": render_page(site, phases),
-        "leaderboard/history.jsonl": update_history(history, site),
+        HISTORY: update_history(history, site),
         **{f"leaderboard/schema/{name}": content for name, content in schemas().items()},
     }
     for phase in phases:

@@ -15,6 +15,7 @@ from leaderboard.rendering.documents import HistoryLine, HistoryRow, printed, st
 from leaderboard.rendering.rows import causes, minute, shown, team_names
 from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site
 
+HISTORY = "leaderboard/history.jsonl"
 _OURS = re.compile(rb'\{"version":1,"phase":"([\w.-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.ASCII)
 
 

@@ -22,13 +22,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from leaderboard.snapshot import Method, RowKey
+from scoring.printable import JOINERS
 
 NAME_LIMIT = 64  # characters shown; EvalAI accepts 100, older servers any number
 _SOURCE_LIMIT = 1000  # characters of the source that are read, which is more than NAME_LIMIT needs
 MARKS_LIMIT = 4  # combining marks on one character; no real name has more
 UNNAMED = "(unnamed team)"
 
-_JOINERS = "\u200c\u200d"  # join emoji and separate Persian letters; kept only between such characters
 _EMOJI_STYLES = "\ufe0e\ufe0f"  # choose the text or picture form of the symbol before them
 _KEYCAP = "\u20e3"
 _BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # print nothing, although Unicode calls them letters or symbols
@@ -74,9 +74,9 @@ def _shortened(name: str, limit: int) -> str:
     if len(name) <= limit:
         return name
     cut = name[: limit - 1]
-    while cut and (name[len(cut)] in _JOINERS or unicodedata.category(name[len(cut)]) in _MARKS):
+    while cut and (name[len(cut)] in JOINERS or unicodedata.category(name[len(cut)]) in _MARKS):
         cut = cut[:-1]  # without its accent or the rest of an emoji, the last character would be another
-    return cut.rstrip(" " + _JOINERS) + "…"
+    return cut.rstrip(" " + JOINERS) + "…"
 
 
 def _clean(text: str) -> str:
@@ -90,7 +90,7 @@ def _clean(text: str) -> str:
         marks = marks + 1 if category in _MARKS else 0
         if marks > MARKS_LIMIT or _ignorable(char):
             continue
-        if char in _JOINERS:
+        if char in JOINERS:
             if before and after and _joinable(before[0]) and _joinable(after):
                 shown.append(char)
         elif char in _EMOJI_STYLES:

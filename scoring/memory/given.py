@@ -16,9 +16,8 @@ from scoring.memory.containers import Plain, has_parts, plain
 from scoring.memory.kinds import NUMBERS
 from scoring.memory.pairing import SHOWN, Rows, as_text, rows_of_index, texts
 from scoring.neuco_bench.labels import id_names
+from scoring.neuco_bench.reading import FEWEST_COUNTED
 from scoring.printable import count_of, name_some
-
-FEWEST_COUNTED = 5  # rows; in fewer, labels could count them by chance
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

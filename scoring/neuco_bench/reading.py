@@ -37,7 +37,7 @@ LEFT_OUT = ("rows.no_id", "rows.no_values")
 REFUSED = CATALOGUE.keys() - {*ZEROS, *LEFT_OUT, "cells.boolean"}
 NAMES_SHOWN = 10
 SEPARATE = "if the files are embeddings of their own, score them one by one"
-FEWEST_COUNTED = 5  # rows; in fewer, a column could count them by chance
+FEWEST_COUNTED = 5  # rows; in fewer, values could count them by chance
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

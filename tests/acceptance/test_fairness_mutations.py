@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from leaderboard.rendering import HISTORY
 from scoring.documents import canonical
 from tests.acceptance.fair_challenge import (
     REVEAL,
@@ -35,7 +36,7 @@ from worker.fairness import commitments, events, receipts
 from worker.fairness.documents import digest
 from worker.fairness.manifests import commitment_of
 from worker.verify import Status, make_report, receipt_verdicts, verdicts
-from worker.verify.commits import HISTORY, is_own
+from worker.verify.commits import is_own
 from worker.verify.public import PublicRepository, read_folder
 from worker.verify.recompute import published_verdicts
 

@@ -20,7 +20,7 @@ import numpy as np
 from leaderboard import Board, PhaseRules, PhaseSite, Site, Terms
 from leaderboard.git import with_signature
 from leaderboard.ranking import append_board, next_board
-from leaderboard.rendering import render, update_history
+from leaderboard.rendering import HISTORY, render, update_history
 from leaderboard.rendering.shown import phase_document
 from scoring.inputs.tables import LabelRow
 from scoring.metrics import mean_quality, quality, shown
@@ -33,7 +33,6 @@ from worker.fairness import commitments, disclosure, events, manifests, receipts
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.documents import FORMAT
 from worker.fairness.replay import ChallengeReplay
-from worker.verify.commits import HISTORY
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PHASE, TITLE, SECRET = "dev", "Benchmark", bytes(range(32))

@@ -29,7 +29,6 @@ from worker.state import LOG_UNSEEN, Transaction
 
 PATH = "receipts.jsonl"
 SMALLEST_BATCH = 32
-CADENCES = 3  # intervals after which a batch is late or overdue
 BATCH, RECEIPT = "batch", "receipt"  # kinds of signed documents
 GENESIS = "0" * 64
 _GAP = "restored_lines"  # what the next line says about lines that a restored state lacks

@@ -18,7 +18,7 @@ from scoring.printable import duration_of
 from scoring.protocol import MOST_NUMBERS, ids_hash
 
 COMMITMENTS, LOG, REVEAL = "commitment.json", "receipts.jsonl", "reveal/{}/reveal.json"
-MISSED = 3  # lines of the log, after which the challenge is silent
+MISSED = 3  # lines of the log, after which it is late
 
 
 def list_path(phase: str) -> str:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from leaderboard import Site
 from leaderboard.git import README, Files, Published, Publisher, PublisherSettings
-from leaderboard.rendering import render, unrecorded
+from leaderboard.rendering import HISTORY, render, unrecorded
 from scoring.documents import UNREADABLE
 from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import count_of
@@ -24,7 +24,6 @@ from worker.publishing.boards import Cycle, check_boards
 from worker.runtime.acts import Act, Result
 from worker.state import ALERT_AFTER_TRIES, Completed, State, Transaction
 
-HISTORY = "leaderboard/history.jsonl"
 OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
 _LAST_COMMIT = "last_commit"

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from leaderboard.git import OWN_FOLDERS, Published, Publisher
-from leaderboard.rendering import recorded_boards
+from leaderboard.rendering import HISTORY, recorded_boards
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context, seconds
 from worker.challenge.setups import alert_key, check_record
@@ -41,7 +41,6 @@ from worker.publishing.boards import (
 )
 from worker.publishing.files_branch import PushPart
 from worker.publishing.pushing import (
-    HISTORY,
     REPLACES_FOREIGN,
     PushAct,
     last_commit,

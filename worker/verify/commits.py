@@ -16,12 +16,12 @@ from functools import cache
 from itertools import islice
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Repository, without_signature
+from leaderboard.rendering import HISTORY
 from scoring.documents import UNREADABLE
 from worker.challenge.signing import challenge_key, signing_key
 from worker.fairness import commitments
 from worker.fairness.published import LARGE_BYTES, SIGNED, Signed, documents, signed_in
 
-HISTORY = "leaderboard/history.jsonl"
 GROWING = (*SIGNED, HISTORY)
 ABSENT = Blob(name="", size=0)
 REVEAL = re.compile(r"reveal/[^/\n]+/reveal\.json")

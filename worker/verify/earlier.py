@@ -17,7 +17,7 @@ from datetime import datetime
 from itertools import count, pairwise
 
 from leaderboard import Board, Decision, Terms
-from leaderboard.rendering import EntryRow, PhaseDocument, display_name, each_board, row_values
+from leaderboard.rendering import HISTORY, EntryRow, PhaseDocument, display_name, each_board, row_values
 from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
 from worker.fairness import events, id_lists
@@ -27,7 +27,7 @@ from worker.fairness.documents import Malformed, read
 from worker.fairness.events import SubmissionEvent
 from worker.fairness.register import LATEST
 from worker.participant.challenge import list_path
-from worker.verify.commits import HISTORY, Step
+from worker.verify.commits import Step
 from worker.verify.decisions import told
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase

@@ -14,14 +14,14 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from leaderboard import PhaseSite, Site, Terms
-from leaderboard.rendering import PhaseDocument, around_block, markdown, read_site, render
+from leaderboard.rendering import HISTORY, PhaseDocument, around_block, markdown, read_site, render
 from scoring.printable import count_of, name_some
 from worker.fairness import commitments, receipts
 from worker.fairness.decisions import public_decisions
 from worker.fairness.disclosure import FILES_PATH, register_path, reveal_path
 from worker.fairness.documents import read
 from worker.participant.challenge import list_path
-from worker.verify.commits import HISTORY, is_own
+from worker.verify.commits import is_own
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
 from worker.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Blob, Clone, Repository, cloned, plain_folder
-from leaderboard.rendering import HistoryLine
+from leaderboard.rendering import HISTORY, HistoryLine
 from scoring.documents import expanded
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge import signing
@@ -27,7 +27,6 @@ from worker.fairness.manifests import AnnouncedPhase, Commitment
 from worker.fairness.published import Signed
 from worker.verify.commits import (
     GROWING,
-    HISTORY,
     REVEAL,
     Step,
     claims,

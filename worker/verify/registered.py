@@ -13,6 +13,7 @@ from scoring.documents import canonical
 from scoring.printable import all_of, count_of, duration_of
 from worker.fairness import receipts
 from worker.fairness.events import RESTORED, ChallengeEvent
+from worker.participant.challenge import MISSED
 from worker.verify.pages import difference
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase
@@ -45,7 +46,7 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         not log or phase.document.revealed_at <= log[-1].made_at + SLACK,
         "the reveal is dated later than the last line of the public log",
     )
-    late = [waited for waited in waits if waited > receipts.CADENCES * every]
+    late = [waited for waited in waits if waited > MISSED * every]
     are = "is" if len(waits) == 1 else "are"
     sentence = (
         f"{all_of(len(waits), 'event')} of its register {are} in the public log, each in the next batch"

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
+from leaderboard.rendering import HISTORY
 from scoring.documents import canonical
 from scoring.printable import name_some
 from worker.challenge.signing import openssh
@@ -19,7 +20,8 @@ from worker.fairness import commitments, receipts
 from worker.fairness.decisions import minute
 from worker.fairness.disclosure import reveal_path
 from worker.fairness.published import signed_in
-from worker.verify.commits import GROWING, HISTORY, Step, grew, is_served, times_added
+from worker.participant.challenge import MISSED
+from worker.verify.commits import GROWING, Step, grew, is_served, times_added
 from worker.verify.public import PublicRepository
 from worker.verify.verdict import (
     CheckEnded,
@@ -226,7 +228,7 @@ def times(repository: PublicRepository, now: datetime) -> Verdict | None:
     _check_order(added)
     sentence = "what each commit added is newer than what was published before it"
     most = max((len(new) for _, path, new in added if path == receipts.PATH), default=0)
-    if most > receipts.CADENCES and repository.history.whole:
+    if most > MISSED and repository.history.whole:
         return believed(
             f"{sentence}; but up to {most} lines of the public log came in one commit, and that they were made one after the other is"
             " taken on trust"

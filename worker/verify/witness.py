@@ -12,7 +12,8 @@ from worker.challenge.signing import fingerprint
 from worker.fairness import events, receipts
 from worker.fairness.documents import read
 from worker.fairness.events import ClosedEvent, ScoreEvent
-from worker.fairness.receipts import CADENCES, Line, Receipt
+from worker.fairness.receipts import Line, Receipt
+from worker.participant.challenge import MISSED
 from worker.verify.decisions import AS_A_TRIAL, counting
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, each_opening, read_reveals
@@ -80,7 +81,7 @@ def _claims(
     entries, log = repository.commitments, repository.log
     require(entries, "there are no commitments with which the receipt could be compared")
     since = log[-1].made_at if log else entries[0].made_at  # the first line follows the beginning
-    overdue_at = since + CADENCES * receipts.cadence(entries)
+    overdue_at = since + MISSED * receipts.cadence(entries)
     waits = len(log) <= receipt.batch and now <= overdue_at
     named = receipt.challenge in {entry.commitment for entry in entries}
     if repository.key not in (None, receipt.key):

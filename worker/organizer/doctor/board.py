@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.git import ForeignFiles, without_credentials
+from leaderboard.rendering import HISTORY
 from scoring.documents import is_loopback
 from scoring.errors import OrganizerError
 from scoring.printable import duration_of
@@ -28,7 +29,6 @@ from worker.runtime.http import HttpSession, proxy_of
 from worker.state import LOG_UNSEEN
 
 CONNECT_S = 5.0
-HISTORY = "leaderboard/history.jsonl"
 
 
 def address(challenge: CheckedChallenge) -> Iterator[Finding]:

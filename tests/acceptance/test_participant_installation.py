@@ -43,6 +43,20 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        "docs/participants.md",
+        "config/participant/README.md",
+        "config/bundle/pages/submission_guidelines.html.j2",
+    ],
+)
+def test_a_page_names_the_oldest_python(page: str) -> None:
+    """With an older one, pip only complains about a library."""
+    oldest = PARTICIPANT["requires-python"].removeprefix(">=")
+    assert f" Python {oldest} or newer" in (ROOT / page).read_text()
+
+
 def test_the_installation_is_small(light: Installation, tmp_path: Path) -> None:
     """The installation has no library for training, serving or compiling, and neither boards nor the scoring kernel."""
     assert {name.partition(">")[0] for name in PARTICIPANT["dependencies"]} == {"gitpython", "numpy", "typer"}

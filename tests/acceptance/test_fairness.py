@@ -295,7 +295,7 @@ def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) ->
         ("--submission", tmp_path / "gone.csv", "does not exist"),
         ("--submission", tmp_path / "no.stdout", "belongs to no revealed phase.\nPhase dev: "),
         ("--files", tmp_path / "empty", "is not a folder with published files"),
-        ("--receipt", tmp_path / "no.stdout", "does not contain a receipt"),
+        ("--receipt", tmp_path / "no.stdout", "Only a scored submission has a receipt."),
         ("--receipt", tmp_path / "list.stdout", "does not contain a receipt"),
         ("--receipt", tmp_path / "huge.stdout", "does not contain a receipt"),
         ("--against", tmp_path / "gone", "does not appear to be a git repository"),

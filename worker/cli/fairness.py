@@ -251,6 +251,6 @@ def _receipt(path: Path) -> tuple[dict[str, Any], float | None]:
     except (OSError, *UNREADABLE):
         raise OrganizerError(
             f"{path} does not contain a receipt.",
-            hint="Save the stdout that EvalAI shows for your submission.",
+            hint="Save the whole stdout that EvalAI shows for your submission. Only a scored submission has a receipt.",
             code="verify.receipt",
         ) from None

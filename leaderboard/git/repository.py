@@ -284,7 +284,7 @@ def _fetched(repository: Repository, address: str, *, shallow: bool) -> Clone:
     usual = (*_SHOWN.findall(listed), b"refs/heads/main", b"refs/heads/master", *branches, b"HEAD")
     branch = next((name for name in usual if name in {*branches, b"HEAD"} & found.keys()), None)
     if branch is None:
-        raise unreadable(repository.name, "nothing was pushed to it yet")
+        raise unreadable(repository.name, "there is no branch")
     wanted = {_TIP: branch}
     # Those of a clone's origin come first, because a clone of the clone would lack them.
     places = sorted(

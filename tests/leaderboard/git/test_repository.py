@@ -352,7 +352,7 @@ def test_a_folder_of_another_account_is_read(board: Path, home: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "reason", "hint"),
     [
-        ("nowhere", "'nowhere' does not appear to be a git repository", "Check the address."),
+        ("nowhere", "'nowhere' does not appear to be a git repository", "Check the address: it must be"),
         (
             "http://x:secret@127.0.0.1:9/b.git",
             "unable to access 'http://127.0.0.1:9/b.git/'",
@@ -365,8 +365,8 @@ def test_a_folder_of_another_account_is_read(board: Path, home: Path) -> None:
             "Let git sign in",
         ),
         ("SERVER/board.git", "Authentication failed for 'SERVER/board.git/'", "Let git sign in"),
-        ("SERVER/none.git", "repository 'SERVER/none.git/' not found", "Check the address."),
-        ("empty.git", "nothing was pushed to it yet", "Check the address."),
+        ("SERVER/none.git", "repository 'SERVER/none.git/' not found", "Check the address: it must be"),
+        ("empty.git", "there is no branch", "Check the address: it must be"),
         ("damaged.git", "", ""),
     ],
 )

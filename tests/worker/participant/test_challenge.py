@@ -186,7 +186,7 @@ def test_places_without_a_challenge_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for place, words in (
         (str(tmp_path / "folder"), "There is no commitment.json"),
-        (str(tmp_path / "empty.git"), "nothing was pushed to it yet"),
+        (str(tmp_path / "empty.git"), "there is no branch"),
         ("http://127.0.0.1:9/board.git", "Failed to connect"),
         ("ext::sh -c true", "transport 'ext' not allowed"),
     ):

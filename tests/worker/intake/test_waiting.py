@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 import pytest
 import yaml
@@ -129,21 +128,18 @@ def test_a_cancellation_by_the_team_is_no_giving_up(harness: Harness, worker: St
     assert worker.alerts() == {"facts.changed"}
 
 
-@pytest.mark.parametrize("mode", ["pause", "drain"])
-def test_a_pause_is_told_after_an_hour_until_it_ends(
-    harness: Harness, worker: StepWorker, mode: Literal["pause", "drain"]
-) -> None:
+def test_a_pause_is_told_after_an_hour_until_it_ends(harness: Harness, worker: StepWorker) -> None:
     """`status` begins with it from the first moment; a worker that is paused again and again keeps the beginning."""
     worker.drive()
     began = worker.clock.now()
     for now in (began, began + timedelta(minutes=50)):
         with worker.store.write() as tx:
-            tx.set_pause(mode, now=now)
+            tx.set_pause("pause", now=now)
     worker.wait(30)
     assert worker.alerts() == set()
     said = f"The challenge has been paused since {began:%Y-%m-%d %H:%M} UTC: "
     assert harness.command("status", COLUMNS="250").stdout.startswith(said)
-    assert json.loads(harness.command("status", "--json").stdout)["paused"]["mode"] == mode
+    assert json.loads(harness.command("status", "--json").stdout)["paused"]["mode"] == "pause"
     worker.clock.advance(3600)
     worker.drive(lambda: worker.alerts() == {"challenge.paused"})
     assert worker.alert("challenge.paused").startswith(said)

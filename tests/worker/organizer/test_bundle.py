@@ -453,8 +453,14 @@ def test_the_pages_say_what_participants_need_to_know(
     assert (CLOSES in pages["phase_dev.html"].decode()) == (rules.get("shown") == "at_end")
 
 
-@pytest.mark.parametrize("name", ["challenge.secret", "description.html", "evaluation_script/main.py"])
-@pytest.mark.parametrize("key", ["challenge.secret", "evalai.token", "leaderboard.ssh_key"])
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("challenge.secret", "challenge.secret"),
+        ("description.html", "evalai.token"),
+        ("evaluation_script/main.py", "leaderboard.ssh_key"),
+    ],
+)
 def test_what_holds_the_secret_or_a_token_is_refused(
     challenge: Path, monkeypatch: pytest.MonkeyPatch, name: str, key: str
 ) -> None:

@@ -40,12 +40,10 @@ def address(postgres: Server) -> str:
 
 
 @pytest.fixture
-def shared(tmp_path: Path, address: str, cells: Path, fork_server: ForkServer) -> Iterator[Harness]:
+def shared(tmp_path: Path, address: str, fork_server: ForkServer) -> Iterator[Harness]:
     """A challenge whose state is on the server, with a clock that only the test moves."""
     changes = {"state": address}
-    with Harness(
-        tmp_path, clock=ManualClock(), changes=changes, cells=cells, fork_server=fork_server
-    ) as harness:
+    with Harness(tmp_path, clock=ManualClock(), changes=changes, fork_server=fork_server) as harness:
         yield harness
 
 

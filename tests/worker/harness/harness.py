@@ -21,8 +21,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -134,6 +135,16 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+@cache
+def database_with(cells: Path) -> bytes:
+    """Return a database that contains only these scores; all challenges of this process begin with a copy."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "worker.db"
+        with closing(Store(f"sqlite:///{file}")) as store, store.write() as tx:
+            tx._connection.execute(schema.cells.insert(), pickle.loads(cells.read_bytes()))
+        return file.read_bytes()
+
+
 DECISIONS = frozenset(("apply", "close", "disqualify", "reveal"))
 
 
@@ -146,7 +157,7 @@ class Harness:
         clock: The clock of the sandbox and of workers in this process; None for the machine's.
         changes: Changes of the configuration, nested.
         rng: Draws the sandbox's faults.
-        cells: Scores that the database contains from the beginning, see :func:`score_ahead`.
+        cells: Scores that a database in the state directory contains from the beginning, see :func:`score_ahead`.
         fork_server: Starts commands quickly; without it each is a new interpreter.
     """
 
@@ -177,8 +188,7 @@ class Harness:
         self._write_challenge()
         self.configure({})
         if self._cells is not None:
-            with closing(self.store()) as store, store.write() as tx:
-                tx._connection.execute(schema.cells.insert(), pickle.loads(self._cells.read_bytes()))
+            write_files(self.state, {"worker.db": database_with(self._cells)}, private=("",))
         return self
 
     def __exit__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from worker.evalai.client import Client
 from worker.evalai.errors import (
+    AccountRefused,
     NotFound,
     NotPermitted,
     Rejected,
@@ -28,6 +29,7 @@ from worker.evalai.transport import authorization, token_expiry
 
 __all__ = [
     "WINDOW",
+    "AccountRefused",
     "Author",
     "Budget",
     "Challenge",

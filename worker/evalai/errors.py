@@ -7,8 +7,9 @@
     │   └── Unintelligible  JSON, but not in EvalAI's form
     └── Throttled         too many calls within a minute; ``retry_after_s``
     OrganizerError
-    ├── TokenRefused      the token is expired, blacklisted, of the wrong kind or unknown
-    ├── NotPermitted      the token is good, but its owner is not a host of this challenge
+    ├── AccountRefused    whatever is asked
+    │   ├── TokenRefused  the token is expired, blacklisted, of the wrong kind or unknown
+    │   └── NotPermitted  the token is good, but its owner is not a host of this challenge
     ├── NotFound          there is no such submission, queue, phase or split
     └── Rejected          EvalAI refuses what we sent
 
@@ -77,13 +78,17 @@ class Throttled(InfrastructureError):
         self.retry_after_s = retry_after_s
 
 
-class TokenRefused(OrganizerError):
+class AccountRefused(OrganizerError):
+    """EvalAI refuses every call of our account."""
+
+
+class TokenRefused(AccountRefused):
     """EvalAI refuses our token."""
 
     usual_code = "evalai.token_refused"
 
 
-class NotPermitted(OrganizerError):
+class NotPermitted(AccountRefused):
     """The token is good, but its owner may not do this."""
 
     usual_code = "evalai.not_permitted"

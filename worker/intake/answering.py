@@ -11,7 +11,7 @@ from scoring.errors import NeucoError, OrganizerError
 from worker.answers.answers import Answer, release_at
 from worker.challenge.context import Context
 from worker.challenge.sections import PhaseSection
-from worker.evalai import Client, Rejected, TokenRefused
+from worker.evalai import AccountRefused, Client, Rejected
 from worker.fairness.published import is_held
 from worker.intake import facts, quota
 from worker.intake.calls import Call
@@ -118,5 +118,5 @@ def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: da
     """Delay a submission after a failed call about it."""
     tries = tx.known(pk).tries
     tx.note(pk, not_before=context.retry_at(now, tries), tries=tries + 1)
-    if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
+    if isinstance(error, OrganizerError) and not isinstance(error, AccountRefused):
         tx.report(f"read:{pk}", error, now=now)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
-from worker.evalai import Budget, Client, Retry, Throttled, TokenRefused
+from worker.evalai import AccountRefused, Budget, Client, Retry, Throttled, TokenRefused
 from worker.intake.session import CLOCKS_AGREE, Session, clocks_differ
 from worker.runtime.acts import Act, Result, Runner
 from worker.state import Transaction
@@ -60,7 +60,7 @@ class Call(Act[Client, Result]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer of an error that is theirs; the runner repeats the call, and ends the alert once it succeeds."""
-        if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
+        if isinstance(error, OrganizerError) and not isinstance(error, AccountRefused):
             tx.report(f"evalai.{self.name}", error, now=now)
 
 
@@ -101,7 +101,7 @@ class CallRunner:
         self.clock_agrees: bool | None = None
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
-        self.refused: TokenRefused | None = None  # how EvalAI refused the token; None while it accepts it
+        self.refused: AccountRefused | None = None  # how EvalAI refused the account; None while it accepts it
 
     @property
     def failing(self) -> bool:
@@ -185,7 +185,7 @@ class CallRunner:
             self._context.report("evalai.unreachable", error, now=now)
         if isinstance(error, Throttled):
             self._budget.close(now, now + timedelta(seconds=max(1.0, error.retry_after_s)))
-        elif isinstance(error, TokenRefused):
+        elif isinstance(error, TokenRefused) or (isinstance(error, AccountRefused) and self._session.remote):
             self.refused = error
             every = self._retries[ALL]
             every.failed(now, again_at=self._context.retry_at(now, every.tries))

@@ -19,7 +19,7 @@ from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import name_some
 from worker.challenge.context import Context
 from worker.challenge.timetable import Job
-from worker.evalai import Author, Client, Throttled, TokenRefused
+from worker.evalai import AccountRefused, Author, Client, Throttled
 from worker.intake import holds, senders
 from worker.intake.calls import Call, CallRunner
 from worker.intake.session import BATCH_WINDOW, OVERLAP, Session
@@ -144,7 +144,7 @@ class HostsCall(Call[Result]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Raise an alert if failures go on."""
-        if isinstance(error, TokenRefused | Throttled):
+        if isinstance(error, AccountRefused | Throttled):
             return
         if isinstance(error, OrganizerError) or self.runner.tries(self.name) + 1 >= ALERT_AFTER_TRIES:
             trouble = OrganizerError(

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.timetable import Job
-from worker.evalai import Client, Message, Throttled, TokenRefused
+from worker.evalai import AccountRefused, Client, Message, Throttled
 from worker.intake import facts
 from worker.intake.calls import Call
 from worker.state import OutboxRow, Transaction
@@ -77,7 +77,7 @@ class DeleteMessage(Call[None]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Schedule the next try; an unknown receipt is given up, because its message comes back under a newer one."""
         pending = self.pending
-        if pending.tries >= GIVE_UP_TRIES and not isinstance(error, Throttled | TokenRefused):
+        if pending.tries >= GIVE_UP_TRIES and not isinstance(error, Throttled | AccountRefused):
             tx.note_pending(pending.id, done_at=now)
         else:
             tx.postpone(pending.id, not_before=self.context.retry_at(now, pending.tries))

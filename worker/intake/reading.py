@@ -6,7 +6,7 @@ A single submission is read by its own address, several by one listing, which co
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
@@ -101,15 +101,22 @@ class ReadSubmission(Call[Submission]):
 
     Attributes:
         pk: The submission.
+        elsewhere: Whether it is refused because somebody has moved it to another challenge.
     """
 
     name = "read"
     records_wait: ClassVar[bool] = True
     pk: int
+    elsewhere: bool = field(init=False, default=False)
 
     def perform(self, resource: Client) -> Submission:
-        """Ask for it by its number."""
-        return resource.submission(self.pk)
+        """Ask for it by its number; EvalAI refuses it in the same words if this account is no host any more."""
+        try:
+            return resource.submission(self.pk)
+        except NotPermitted as refusal:
+            resource.phases()
+            self.elsewhere = True
+            raise NotFound(refusal.sentence) from None
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Process the facts."""
@@ -125,8 +132,8 @@ class ReadSubmission(Call[Submission]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Delay the submission and its answer, unless EvalAI does not have it any more, or somebody has moved it to another challenge."""
-        row, elsewhere = tx.known(self.pk), isinstance(error, NotPermitted)
-        if isinstance(error, NotFound) or elsewhere:
+        row, elsewhere = tx.known(self.pk), self.elsewhere
+        if isinstance(error, NotFound):
             tx.note(self.pk, read_at=self.began_at, tries=0)
             facts.follow_absence(tx, row, elsewhere=elsewhere, now=now)
             if elsewhere and row.evalai_shows is None and row.message_phase and row.excluded is None:

@@ -171,6 +171,27 @@ def test_a_refused_token_waits_alerts_and_goes_on(harness: Harness, worker: Step
     assert len(harness.posts(pk)) == 1
 
 
+def test_a_host_who_has_left_is_told_once_and_replaced_by_another(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """EvalAI refuses everything then, a submission in the same words as another challenge's; nothing is taken for moved, or asked often."""
+    harness.configure({"submission": {"answer_grid": 30}})
+    worker.restart()
+    pks = [harness.submit(team, embeddings(seed)) for seed, team in enumerate("AB")]
+    until_scored(worker, pks[0])
+    harness.evalai.change_hosts("cohost")
+    before = len(calls(harness))
+    worker.wait(90)
+    with worker.store.read() as tx:
+        assert [(alert.key, alert.code) for alert in tx.alerts()] == [
+            ("evalai.token", "evalai.not_permitted")
+        ]
+    assert len(calls(harness)) - before < 20
+    (harness.folder / "token").write_text(harness.evalai.token("cohost"))
+    worker.finish(*pks)
+    assert worker.alerts() == set()
+
+
 def test_an_outage_of_a_night_costs_nothing_but_time(harness: Harness, worker: StepWorker) -> None:
     """A minute without an answer raises one alert; hours later, everything that came meanwhile is answered, and it is resolved."""
     worker.drive()

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import NeucoError
 from worker.answers.answers import Answer, release_at
-from worker.challenge.context import Context
 from worker.challenge.sections import PhaseSection
-from worker.evalai import AccountRefused, Client, Rejected
+from worker.evalai import Client, Rejected
 from worker.fairness.published import is_held
 from worker.intake import facts, quota
 from worker.intake.calls import Call
 from worker.runtime.acts import NotDue
-from worker.state import ALERT_AFTER_TRIES, OutboxKind, OutboxRow, State, SubmissionRow, Transaction
+from worker.state import OutboxKind, OutboxRow, State, SubmissionRow, Transaction
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -108,15 +107,13 @@ class PostAnswer(Call[None]):
         )
         tx.postpone(pending.id, not_before=moment)
         tx.note(row.pk, read_at=None)
-        # Only if EvalAI answers all other calls, because an outage has an alert of its own.
-        stuck = pending.tries + 1 >= ALERT_AFTER_TRIES and self.session.silent_since == now
-        if isinstance(error, Rejected) or stuck:
+        if isinstance(error, Rejected) or self.session.fails_alone(pending.tries, now):
             tx.report(f"post:{row.pk}", error, now=now)
 
 
-def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: datetime) -> None:
+def defer(call: Call[Any], tx: Transaction, pk: int, error: NeucoError, now: datetime) -> None:
     """Delay a submission after a failed call about it."""
     tries = tx.known(pk).tries
-    tx.note(pk, not_before=context.retry_at(now, tries), tries=tries + 1)
-    if isinstance(error, OrganizerError) and not isinstance(error, AccountRefused):
+    tx.note(pk, not_before=call.context.retry_at(now, tries), tries=tries + 1)
+    if call.is_told(error, tries, now):
         tx.report(f"read:{pk}", error, now=now)

@@ -36,6 +36,7 @@ class Call(Act[Client, Result]):
         answer: Whether an answer depends on it, so that it may use the budget's reserve.
         ahead: How many calls must be able to follow at once: a reading that becomes too old before `running` can be sent is wasted.
         began_at: When it began: what it reads was true at that moment or later.
+        tries: How many calls of its name have failed in a row before it.
     """
 
     what: ClassVar[str] = "A call to EvalAI"
@@ -45,6 +46,7 @@ class Call(Act[Client, Result]):
     answer: bool = False
     ahead: int = 0
     began_at: datetime = field(init=False)
+    tries: int = field(init=False, default=0)
     records_wait: ClassVar[bool] = False
     """Whether its own failure schedules the next try; otherwise the runner does, for all calls of this name."""
     unhurried: ClassVar[bool] = False
@@ -59,9 +61,14 @@ class Call(Act[Client, Result]):
         resource.give_up()
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Tell the organizer of an error that is theirs; the runner repeats the call, and ends the alert once it succeeds."""
-        if isinstance(error, OrganizerError) and not isinstance(error, AccountRefused):
+        """Tell the organizer of an error that does not end by itself; the runner repeats the call, and ends the alert once it succeeds."""
+        if self.is_told(error, self.tries, now):
             tx.report(f"evalai.{self.name}", error, now=now)
+
+    def is_told(self, error: NeucoError, tries: int, now: datetime) -> bool:
+        """Return whether the organizer is told of an error after so many failed tries; a refused account has an alert of its own."""
+        theirs = isinstance(error, OrganizerError) and not isinstance(error, AccountRefused)
+        return theirs or self.session.fails_alone(tries, now)
 
 
 class CallRunner:
@@ -135,6 +142,7 @@ class CallRunner:
             self._reloaded = False
             self._renew_client()
         self._calls_before, self._client.ahead = self._client.calls, None
+        call.tries = self.tries(call.name)
         self._runner.start(call, self._client, now)
         if self.busy:
             self._budget.spend(now)

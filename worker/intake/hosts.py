@@ -78,7 +78,7 @@ def next_lookup(
     )
     if context.timetable.due(HOSTS) or newer:
         team = session.remote.host_team_pk
-        read = ReadHosts(context=context, session=session, runner=runner, team_pk=team)
+        read = ReadHosts(context=context, session=session, team_pk=team)
         return read if runner.due(ReadHosts.name, now) else None
     unnamed = [row for row in unknown if row.by_member is None or _author(row) not in names]
     if not unnamed or not runner.due(FindAuthors.name, now):
@@ -93,7 +93,6 @@ def next_lookup(
     return FindAuthors(
         context=context,
         session=session,
-        runner=runner,
         phase_pk=phase_pk,
         wanted=wanted,
         names=names,
@@ -133,20 +132,15 @@ def _author(row: SubmissionRow) -> str:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class HostsCall(Call[Result]):
-    """A call that finds out who the hosts are; nothing waits for it.
-
-    Attributes:
-        runner: The runner of the calls, which knows how many of these failed in a row.
-    """
+    """A call that finds out who the hosts are; nothing waits for it."""
 
     unhurried: ClassVar[bool] = True
-    runner: CallRunner
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Raise an alert if failures go on."""
         if isinstance(error, AccountRefused | Throttled):
             return
-        if isinstance(error, OrganizerError) or self.runner.tries(self.name) + 1 >= ALERT_AFTER_TRIES:
+        if isinstance(error, OrganizerError) or self.tries + 1 >= ALERT_AFTER_TRIES:
             trouble = OrganizerError(
                 f"The hosts of the challenge cannot be read from EvalAI: {error.sentence}",
                 hint="The worker tries again. Until then, no new submission counts as the organizers' own.",

@@ -139,7 +139,7 @@ class ReadSubmission(Call[Submission]):
             if elsewhere and row.evalai_shows is None and row.message_phase and row.excluded is None:
                 tx.report(f"hold:{row.pk}", holds.hidden(row), now=now)
             return
-        defer(self.context, tx, self.pk, error, now)
+        defer(self, tx, self.pk, error, now)
         for pending in tx.pending(OutboxKind.POST, self.pk):
             tx.postpone(pending.id, not_before=self.context.retry_at(now, pending.tries))
 
@@ -173,6 +173,7 @@ class ListSubmissions(Call[list[Submission]]):
             facts.link_rerun(tx, read)
         for read in changed:
             facts.take_facts(tx, read, challenge=challenge, phases=phases, asked_at=asked_at, now=now)
+        tx.resolve_alert(f"evalai.{ListSubmissions.name}")  # the whole listing has everything that one had
         missing = set(self.expected) - {read.pk for read in result}
         for row in tx.get_many(missing).values():
             tx.note(row.pk, tries=row.tries + 1)

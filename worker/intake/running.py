@@ -94,4 +94,4 @@ class SetRunning(Call[Submission]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Delay the submission."""
-        defer(self.context, tx, self.pk, error, now)
+        defer(self, tx, self.pk, error, now)

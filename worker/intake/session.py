@@ -10,7 +10,7 @@ from scoring.errors import OrganizerError
 from scoring.printable import duration_of
 from worker.challenge.configuration import Configuration
 from worker.evalai import Client, Phase, PhaseSplit
-from worker.state import SubmissionRow
+from worker.state import ALERT_AFTER_TRIES, SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
 BATCH_WINDOW = timedelta(seconds=5)
@@ -49,6 +49,10 @@ class Session:
         the facts counts from their arrival; otherwise a slow call would be repeated indefinitely.
         """
         return self.call_ended_at if row.read_at == self.call_began_at else row.read_at
+
+    def fails_alone(self, tries: int, now: datetime) -> bool:
+        """Return whether one call has failed several times, now too, although EvalAI answers others; an outage has an alert of its own."""
+        return tries + 1 >= ALERT_AFTER_TRIES and self.silent_since == now
 
 
 @dataclass(frozen=True, kw_only=True)

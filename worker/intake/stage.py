@@ -254,7 +254,7 @@ class Intake:
     ) -> Call[Any] | None:
         """Read facts again: a single submission by its own address, several (or a new one, which others may join) by one listing.
 
-        If listings fail, a submission whose answer or start waits for it is read by its own address.
+        After a listing that failed, and until the next is due, one after another is read by its own address.
         """
         missed = [row for row in submissions if row.tries > 0]
         to_read = {row.pk: row for row in submissions}
@@ -262,16 +262,12 @@ class Intake:
         if all(row.submitted_at is not None for row in submissions):
             soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
             to_read |= {row.pk: row for row in soon if row.submitted_at is not None}
-        listable = self.calls.due("listing", now)
-        urgent = answer or ahead > 0
         alone = len(to_read) < MANY and submissions[0].state is not State.RECEIVED
-        if missed or alone or (urgent and not listable):
+        if missed or alone or not self.calls.due("listing", now):
             pk = (missed or submissions)[0].pk
             return ReadSubmission(
                 context=self._context, session=self.session, pk=pk, answer=answer, ahead=ahead
             )
-        if not listable:
-            return None
         times = [row.submitted_at for row in to_read.values() if row.submitted_at is not None]
         return ListSubmissions(
             context=self._context,

@@ -214,6 +214,32 @@ def test_an_outage_of_a_night_costs_nothing_but_time(harness: Harness, worker: S
     assert worker.alerts() == set()
 
 
+@pytest.mark.parametrize(
+    ("names", "key", "arrives"),
+    [(("reconcile", "listing"), "evalai.listing", True), (("running",), "read:1001", False)],
+)
+def test_a_call_that_fails_alone_is_told(
+    harness: Harness, names: tuple[str, ...], key: str, arrives: bool
+) -> None:
+    """A whole challenge may be too large for one listing: what the queue names is then read alone. The alert ends with the failures."""
+    failing = set(names)
+
+    def spoil(where: str) -> None:
+        if where.startswith("before call ") and where.rpartition(" ")[2] in failing:
+            harness.evalai.faults.force(Fault.ERROR_BEFORE)
+
+    with harness.worker(checkpoint=spoil) as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.wait(60)
+        assert (worker.states().get(pk) == "published") is arrives
+        with worker.store.read() as tx:
+            assert (key, "evalai.unreachable") in [(alert.key, alert.code) for alert in tx.alerts()]
+        failing.clear()
+        worker.wait(61)
+        worker.finish(pk)
+        assert worker.alerts() == set()
+
+
 @pytest.mark.parametrize("scored", [False, True])
 def test_a_clock_set_back_stops_nothing(waiting: Harness, scored: bool) -> None:
     """Waits that were recorded with the wrong time delay nothing: those after failures, and that of an answer for its grid."""

@@ -52,13 +52,15 @@ class FetchFile(Act[FileStore, str]):
         self._begun_at = now
 
     def perform(self, resource: FileStore) -> str:
-        """Download the file from an allowed host; keep it, unless it is EvalAI's placeholder."""
+        """Download the file from an allowed host; keep it, unless it is EvalAI's placeholder, or EvalAI has stored none yet."""
+        if not self.row.input_file:
+            return uploads.PLACEHOLDER
         configuration = self.context.configuration
         folder = resource.temporary(f"fetch-{self._attempt}")
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             sha256 = download(
-                self.row.input_file or "",
+                self.row.input_file,
                 folder / "file",
                 max_bytes=largest_file(configuration.submission.max_megabytes),
                 allowed_hosts=[

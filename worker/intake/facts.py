@@ -31,7 +31,8 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
     """Store the submission of a queue message, and the message's newest receipt for its deletion.
 
     A message only names a submission; facts come from EvalAI's answers. A message for a failed or cancelled submission may mean that a host
-    resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed, also that of its re-runs.
+    resumed it, and the first one comes once the file is stored, so EvalAI is asked again. A message for an upload under way means that the
+    file has changed, also that of its re-runs.
     """
     row = tx.add(message.submission_pk, now=now, message_phase=message.sent_to)
     taken = [uploads.take_message(tx, run) for run in changes.runs(tx, row)]  # each run learns of it
@@ -39,7 +40,7 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
         return
     if row.message_phase is None:
         tx.note(row.pk, message_phase=message.sent_to)
-    if row.state in (State.FAILED, State.CANCELLED):
+    if row.state in (State.FAILED, State.CANCELLED) or row.input_file is None:
         tx.note(row.pk, read_at=None)
     tx.enqueue(OutboxKind.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
 

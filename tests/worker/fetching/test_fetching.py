@@ -236,6 +236,21 @@ def test_an_upload_that_a_listing_finds_first_delays_nothing(harness: Harness, w
     assert set(worker.outcomes(uploads[0], "fetch")) == {"unfinished", "done"}
 
 
+def test_a_file_that_evalai_is_still_storing_is_no_fault(harness: Harness, worker: StepWorker) -> None:
+    """EvalAI lists a submission before it has stored the file, and sends the message afterwards."""
+    worker.drive()
+    pk = harness.submit("A", embeddings(1))
+    address = harness.evalai.world.submissions[pk]["input_file"]
+    harness.evalai.purge_queue()
+    harness.evalai.edit(pk, input_file=None)
+    worker.drive(lambda: worker.states().get(pk) == "uploading")
+    harness.evalai.edit(pk, input_file=address)
+    harness.evalai.send_again(pk)
+    worker.drive(lambda: worker.states()[pk] == "fetched" or bool(worker.alerts()))
+    worker.finish(pk)
+    assert worker.alerts() == set()
+
+
 def test_an_abandoned_upload_is_checked_less_and_less_and_reported_after_a_day(
     harness: Harness, worker: StepWorker
 ) -> None:

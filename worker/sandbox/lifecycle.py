@@ -10,10 +10,12 @@ from worker.sandbox.state import NEW, SandboxPhase, SandboxSubmission, Team, Use
 
 WAITING = ("submitted", "submitting", "resuming", "queued")
 IN_PROGRESS = (*WAITING, "running")
+GIVEN_UP = ("submitted", "running", "resuming")
 NOT_COUNTED = ("failed", "cancelled")
 KEPT_BY_RERUN = (
-    "participant_team", "challenge_phase", "created_by", "input_file", "submitted_at", "completed_at", "method_name",
-    "method_description", "project_url", "publication_url", "is_public", "is_baseline", "is_flagged", "submission_metadata",
+    "participant_team", "challenge_phase", "created_by", "input_file", "submitted_at", "started_at", "completed_at", "method_name",
+    "method_description", "project_url", "publication_url", "is_public", "when_made_public", "is_baseline", "is_flagged",
+    "is_verified_by_host", "submission_metadata",
 )  # fmt: skip
 QUEUE_TIMEOUT = b"Submission exceeded the queue time limit and was not picked up for evaluation."
 IN_PROGRESS_TEXT = (
@@ -46,7 +48,8 @@ def check_open(world: World, phase: SandboxPhase, user: User) -> None:
 def insert(world: World, row: SandboxSubmission) -> SandboxSubmission:
     """Number a new row and keep it, if its team has submissions left in the phase; failed and cancelled ones do not count.
 
-    The number is the highest of the team in the phase, plus one. Rows that were moved to the team count, too.
+    The number is the highest of the team in the phase, plus one. Rows that were moved to the team count, too. A limit of a day or a month
+    that was lowered below what is used up refuses nothing.
 
     Raises:
         Refusal: 403 if a limit is reached.
@@ -57,12 +60,16 @@ def insert(world: World, row: SandboxSubmission) -> SandboxSubmission:
     counted = [s["submitted_at"] for s in theirs if s["status"] not in NOT_COUNTED]
     month = [at for at in counted if (at.year, at.month) == (now.year, now.month)]
     today = [at for at in month if at.day == now.day]
-    for limit, used, words in (
-        ("max_submissions", number - 1 - (len(theirs) - len(counted)), "submissions has been reached"),
-        ("max_submissions_per_month", len(month), "submission for this month has been reached"),
-        ("max_submissions_per_day", len(today), "submission for today has been reached"),
+    left = phase.fields["max_submissions"] - (number - 1 - (len(theirs) - len(counted)))
+    for remaining, words in (
+        (max(0, left), "submissions has been reached"),
+        (
+            phase.fields["max_submissions_per_month"] - len(month),
+            "submission for this month has been reached",
+        ),
+        (phase.fields["max_submissions_per_day"] - len(today), "submission for today has been reached"),
     ):
-        if used >= phase.fields[limit]:
+        if remaining == 0:
             raise error(403, f"The maximum number of {words}")
     row |= {
         "id": 1001 + len(world.submissions),

@@ -145,19 +145,19 @@ class Sandbox(ExitStack):
 
     @_locked
     def give_up(self, waiting: timedelta = timedelta(days=14), *, as_failed: bool = False) -> list[int]:
-        """End what nobody has picked up for so long, in all challenges; what is running continues.
+        """End what was not answered for so long, in all challenges.
 
-        EvalAI's maintenance cancels it, its queue time limit makes it failed.
+        EvalAI's maintenance cancels it, also what is running; its queue time limit makes failed what nobody has picked up.
 
         Returns:
             The submissions that were ended. None of them was answered by a worker.
         """
         world, now = self.world, self.world.clock.now()
+        ended = lifecycle.WAITING if as_failed else lifecycle.GIVEN_UP
         given_up = [
             s
             for s in world.submissions.values()
-            if s["status"] in lifecycle.WAITING
-            and (s["rerun_resumed_at"] or s["submitted_at"]) <= now - waiting
+            if s["status"] in ended and (s["rerun_resumed_at"] or s["submitted_at"]) <= now - waiting
         ]
         for submission in given_up:
             lifecycle.edit(world, submission, {"status": "failed" if as_failed else "cancelled"})
@@ -204,8 +204,9 @@ class Sandbox(ExitStack):
             Refusal: If the server does not accept it.
         """
         entrant = self._entrant(team, phase)
-        if not entrant[0].challenge.fields["approved_by_admin"]:
-            raise error(403, "Challenge is not approved")  # the words are not EvalAI's
+        challenge, user = entrant[0].challenge, entrant[2]
+        if not challenge.fields["approved_by_admin"] and user.pk not in challenge.hosts:
+            raise error(406, "Challenge is not yet approved by admin.")
         submission = lifecycle.add(
             self.world,
             *entrant,

@@ -520,7 +520,7 @@ MISCONFIGURED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("evalai.challenge", "approved it", "challenge", {"manual_participant_approval": True}),
     (
         "evalai.challenge",
-        "run their submissions again",
+        "run anybody's submission again",
         "challenge",
         {"allow_participants_resubmissions": True},
     ),

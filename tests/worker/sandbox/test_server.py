@@ -237,6 +237,22 @@ def test_a_file_from_an_address_must_be_there(sandbox: Sandbox, send: Send) -> N
     assert {type(value) for value in body.values()} == {int}
 
 
+def test_what_evalais_checks_let_pass(sandbox: Sandbox, send: Send) -> None:
+    """A lowered limit of a day, re-runs by strangers where participants may, and the rule of a private phase for files from an address."""
+    first, second = sandbox.submit("Team Alice", "dev", CSV), sandbox.submit("Team Alice", "dev", CSV)
+    sandbox.set_phase("dev", max_submissions_per_day=1, is_submission_public=False)
+    path = f"/api/jobs/challenge/{sandbox.challenge}/challenge_phase/{sandbox.phase_pk('dev')}/submission/"
+    there = sandbox.submission(first)["input_file"]
+    assert send("POST", path, "alice", data={"file_url": there}).status_code == 200
+    assert sandbox.submissions()[-1]["is_public"] is True
+    again = f"/api/jobs/submissions/{first}/re-run/"
+    assert send("POST", again, "mallory").status_code == 403
+    sandbox.set_challenge(allow_participants_resubmissions=True)
+    assert send("POST", again, "mallory").status_code == 200
+    sandbox.edit(second, ignore_submission=True)
+    assert send("POST", again.replace(str(first), str(second))).status_code == 400
+
+
 def test_a_challenge_takes_submissions_before_its_approval_and_freezes_after_it(
     sandbox: Sandbox, send: Send
 ) -> None:
@@ -245,7 +261,7 @@ def test_a_challenge_takes_submissions_before_its_approval_and_freezes_after_it(
     edit = f"/api/challenges/challenge_host_team/401/challenge/{sandbox.challenge}"
     sandbox.set_challenge(approved_by_admin=False, published=False)
     assert submit(sandbox, send).status_code == 201
-    with pytest.raises(Refusal, match="not approved"):
+    with pytest.raises(Refusal, match="not yet approved"):
         sandbox.begin_upload("Team Alice", "dev")
     assert [send("GET", own, user).status_code for user in ("host", "alice")] == [200, 406]
     assert send("GET", f"/api/challenges/{sandbox.challenge}/request_approval").status_code == 406
@@ -262,7 +278,7 @@ def test_a_challenge_takes_submissions_before_its_approval_and_freezes_after_it(
 
 
 def test_names_and_hosts_change_at_any_time(sandbox: Sandbox, send: Send) -> None:
-    """A member renames the team, to a look-alike too; who has left the host team has no rights, and is on EvalAI's board."""
+    """Anybody renames a team, to a look-alike too; who has left the host team has no rights, and is on EvalAI's board."""
     pk = sandbox.submit("cohost", "dev", CSV)
     answer(sandbox, send, pk, 1.0)
     assert sandbox.leaderboard("dev") == []
@@ -273,12 +289,14 @@ def test_names_and_hosts_change_at_any_time(sandbox: Sandbox, send: Send) -> Non
     team = sandbox.world.team("Team Alice").pk
     path = f"/api/participants/participant_team/{team}"
     assert send("PATCH", path, "bob", json={"team_name": "Team Bob"}).status_code == 403
-    assert send("PATCH", path, "carol", json={"team_name": sandbox.settings.host_team}).status_code == 400
-    assert send("PATCH", path, "carol", json={"team_name": "Теam Bob"}).json()["team_name"] == "Теam Bob"
+    assert send("PATCH", path, "alice", json={"team_name": sandbox.settings.host_team}).status_code == 400
+    assert send("PATCH", path, "carol", json={"team_name": "Теam Bob"}).status_code == 403
+    assert send("PATCH", path, "alice", json={"team_name": "Теam Bob"}).json()["team_name"] == "Теam Bob"
+    assert send("PUT", path, "bob", json={"team_name": "Losers"}).json()["team_name"] == "Losers"
 
 
 def test_evalai_gives_up_on_what_waits(sandbox: Sandbox, clock: ManualClock) -> None:
-    """Maintenance cancels what has waited for 14 days, and a time limit makes it failed with a reason; what is running continues."""
+    """A time limit makes failed what waits, with a reason; maintenance cancels after 14 days, also what is running."""
     waiting, running, old = (sandbox.submit("Team Alice", "dev", CSV) for _ in range(3))
     sandbox.edit(running, status="running")
     sandbox.flatten(old)
@@ -293,8 +311,9 @@ def test_evalai_gives_up_on_what_waits(sandbox: Sandbox, clock: ManualClock) -> 
     assert "queue time limit" in sandbox.text(waiting, "stderr_file")
     late = sandbox.submit("Team Alice", "dev", CSV)
     clock.advance(14 * 86400)
-    assert sandbox.give_up() == [late]
-    assert [sandbox.submission(pk)["status"] for pk in (running, late)] == ["running", "cancelled"]
+    assert sandbox.submission(running)["status"] == "running"
+    assert sandbox.give_up() == [running, late]
+    assert [sandbox.submission(pk)["status"] for pk in (running, late)] == ["cancelled", "cancelled"]
 
 
 @given(st.lists(st.integers(0, 160), min_size=1, max_size=120), st.integers(1, 10))

@@ -79,8 +79,8 @@ CHALLENGE = (
     Setting(
         "allow_participants_resubmissions",
         True,
-        "Participants may run their submissions again (allow_participants_resubmissions). Each run is a new submission to score, and does"
-        " not use up the limits of its phase.",
+        "Anybody may run anybody's submission again (allow_participants_resubmissions). Each run is a new submission to score, and does not"
+        " use up the limits of its phase.",
         "Ask EvalAI's administrators to unset it.",
     ),
     Setting(

@@ -172,12 +172,14 @@ def host_team(team: int) -> dict[str, Any] | Response:
     return host_team_json(world, challenge) if world.tells_hosts else page(404, "Error 404 - Page Not Found")
 
 
-@views.patch("/api/participants/participant_team/<int:pk>")
+@views.route("/api/participants/participant_team/<int:pk>", methods=["PUT", "PATCH"])
 def change_team(pk: int) -> dict[str, Any]:
-    """Rename a team as one of its members, at any time; only a name that another team has is refused."""
+    """Rename a team at any time, to a name that no other has: its founder with PATCH, and everybody with PUT."""
     team = world.teams.get(pk)
-    if team is None or g.user.pk not in team.members:
-        raise error(403, "You are not a member of this team!")
+    if team is None:
+        raise error(406, "ParticipantTeam does not exist")
+    if request.method == "PATCH" and g.user.pk != team.members[0]:
+        raise error(403, "You are not a authorized to change team details!")
     name = text("team_name")
     if any(other.name == name for other in world.teams.values() if other is not team):
         raise Refusal(400, {"team_name": ["participant team with this team name already exists."]})

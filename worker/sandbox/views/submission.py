@@ -68,6 +68,7 @@ def _fetched(
     submission = lifecycle.add(
         world, phase, team, user, content=world.media[path], file_name=path, description=description
     )
+    submission["is_public"] = True  # whatever the phase's rule or the request says
     lifecycle.send(world, submission)
     return {"message": "Please wait while your submission being evaluated!"}
 
@@ -125,17 +126,20 @@ def update_meta(pk: int) -> dict[str, Any]:
 def update_started_at(pk: int) -> dict[str, Any]:
     """Set the start of any submission to now, for any user."""
     if pk not in world.submissions:
-        raise detail(404, f"Submission {pk} does not exist")
+        raise error(403, "Submission does not exist")
     lifecycle.edit(world, world.submissions[pk], {"started_at": world.clock.now()})
     return _shown(world.submissions[pk])
 
 
 @views.post("/api/jobs/submissions/<int:pk>/re-run/")
 def rerun(pk: int) -> dict[str, Any]:
-    """Cancel a submission and send a new copy of it; the new primary key is only in the message."""
+    """Cancel a submission and send a new copy of it; the new primary key is only in the message. Everybody may, if participants may."""
     submission = submission_with(pk)
+    if submission["ignore_submission"]:
+        raise error(400, "Deleted submissions can't be re-run")
     challenge = world.challenge_of(submission)
-    require_host(challenge, 403, "Only challenge hosts or admins are allowed to re-run a submission")
+    if not challenge.fields["allow_participants_resubmissions"]:
+        require_host(challenge, 403, "Only challenge hosts or admins are allowed to re-run a submission")
     if not world.is_active(challenge):
         raise error(406, f"Challenge {challenge.title} is not active")
     lifecycle.rerun(world, submission)

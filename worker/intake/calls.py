@@ -234,7 +234,7 @@ class CallRunner:
     def _note_silence(self, error: NeucoError | None, now: datetime) -> None:
         """Note since when EvalAI gives no usable answer; a refusal is a usable answer."""
         since = self._session.silent_since
-        if not isinstance(error, InfrastructureError) or isinstance(error, Throttled):
+        if not isinstance(error, InfrastructureError):
             self._session.silent_since = None
         elif since is None or now < since:  # the clock was set back
             self._session.silent_since = now

@@ -52,7 +52,7 @@ ENDS = {
     "evalai.rejected": "intake/test_calls.py::test_an_answer_that_evalai_does_not_take_is_kept_reported_once_and_tried_again",
     "evalai.server_address": CALL,
     "evalai.split_unknown": CALL,
-    "evalai.throttled": OUTAGE,
+    "evalai.throttled": "intake/test_calls.py::test_an_account_that_others_use_up_is_told",
     "evalai.token_form": TOKEN,
     "evalai.token_refused": TOKEN,
     "evalai.unintelligible": OUTAGE,

@@ -240,6 +240,21 @@ def test_a_call_that_fails_alone_is_told(
         assert worker.alerts() == set()
 
 
+def test_an_account_that_others_use_up_is_told(harness: Harness, worker: StepWorker) -> None:
+    """All programs of an account share its calls: one that makes them without a pause leaves none for hours."""
+    worker.drive()
+    harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.STORM,), storm_s=55))
+    pk = harness.submit("A", embeddings(1))
+    worker.wait(50)
+    assert worker.alerts() == set()
+    worker.wait(75)
+    assert worker.alerts() == {"evalai.throttled"}
+    harness.evalai.set_faults(FaultPlan())
+    worker.wait(60)
+    worker.finish(pk)
+    assert worker.alerts() == set()
+
+
 @pytest.mark.parametrize("scored", [False, True])
 def test_a_clock_set_back_stops_nothing(waiting: Harness, scored: bool) -> None:
     """Waits that were recorded with the wrong time delay nothing: those after failures, and that of an answer for its grid."""

@@ -19,12 +19,12 @@ from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import name_some
 from worker.challenge.context import Context
 from worker.challenge.timetable import Job
-from worker.evalai import AccountRefused, Author, Client, Throttled
+from worker.evalai import Author, Client
 from worker.intake import holds, senders
 from worker.intake.calls import Call, CallRunner
 from worker.intake.session import BATCH_WINDOW, OVERLAP, Session
 from worker.runtime.acts import Result
-from worker.state import ALERT_AFTER_TRIES, COUNTED, UNSCORED, State, SubmissionRow, Transaction
+from worker.state import COUNTED, UNSCORED, State, SubmissionRow, Transaction
 
 HOSTS = Job("hosts", lambda _: 6 * 3600)  # reads the members if there is no new author
 KNOWN_HOSTS = "hosts"  # the fact with their names, and when these were read
@@ -138,9 +138,7 @@ class HostsCall(Call[Result]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Raise an alert if failures go on."""
-        if isinstance(error, AccountRefused | Throttled):
-            return
-        if isinstance(error, OrganizerError) or self.tries + 1 >= ALERT_AFTER_TRIES:
+        if self.is_told(error, self.tries, now):
             trouble = OrganizerError(
                 f"The hosts of the challenge cannot be read from EvalAI: {error.sentence}",
                 hint="The worker tries again. Until then, no new submission counts as the organizers' own.",

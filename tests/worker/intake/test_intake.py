@@ -212,6 +212,21 @@ def test_a_message_about_another_challenges_submission_asks_for_nothing(
     assert (worker.state(pk), worker.alerts()) == (State.CANCELLED, {"facts.other_challenge"})
 
 
+def test_a_number_that_evalai_gives_again_gets_nothing_of_the_earlier_submission(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """After EvalAI was restored from a backup, another team's file may have it: it gets neither the answer nor the place of the first."""
+    first = harness.submit("A", embeddings(1))
+    worker.finish(first)
+    for rows in (harness.evalai.world.submissions, harness.evalai.world.rows):
+        rows.clear()
+    worker.clock.advance(3600)
+    assert harness.submit("B", embeddings(2)) == first
+    worker.wait(60)
+    assert (harness.status(first), len(harness.posts(first)), harness.teams()) == ("submitted", 1, ["A"])
+    assert worker.alerts() == {"evalai.challenge_differs"}
+
+
 def test_messages_that_ask_for_nothing(harness: Harness, worker: StepWorker) -> None:
     """What an earlier worker finished is not scored, what EvalAI does not have is given up, and another challenge's message stays."""
     body = {"challenge_pk": "7", "phase_pk": str(harness.evalai.phase_pk("dev"))}

@@ -47,8 +47,15 @@ class ReadPhases(Call[tuple[list[Phase], Described]]):
             tell(tx, self.context.configuration, phase, paused=paused, now=now)
 
     def recorded(self, result: tuple[list[Phase], Described], now: datetime) -> None:
-        """Note when it was done."""
+        """Note when it was done; other phases, or other settings of theirs that decide an answer, are read as at the start."""
         self.context.timetable.done(PHASES, now)
+        remote = self.session.remote
+        if remote is not None and _decisive(result[0]) != _decisive(remote.listed):
+            self.session.outdated = True
+
+
+def _decisive(phases: Sequence[Phase]) -> set[tuple[int, str, bool]]:
+    return {(phase.pk, phase.codename, phase.disable_logs) for phase in phases}
 
 
 def record_terms(

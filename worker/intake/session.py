@@ -24,7 +24,7 @@ class Session:
 
     Attributes:
         remote: Our challenge and its phases; None before they were read.
-        outdated: Whether the configuration was reloaded since, so that the token and the phases may have changed.
+        outdated: Whether the configuration was reloaded since, or the phases have changed at EvalAI.
         empty_polls: How many polls in a row found the queue empty.
         call_began_at: When the last call that EvalAI answered began; see :meth:`received_at`.
         call_ended_at: When its answer came.
@@ -57,7 +57,7 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteChallenge:
-    """What EvalAI says of our challenge; read at the start and after a reload.
+    """What EvalAI says of our challenge; read at the start, after a reload, and after a change of its phases.
 
     Attributes:
         listed: All phases of the challenge.

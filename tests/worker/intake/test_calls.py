@@ -336,6 +336,37 @@ def test_a_reload_with_an_unknown_phase_does_not_end_the_worker(harness: Harness
     assert worker.alerts() == {"evalai.phase_unknown"}
 
 
+def test_phases_that_change_at_evalai_are_taken_up_without_a_reload(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """A phase may be uploaded after it was configured, and a host may disable the logs of one at any time."""
+    worker.drive()
+    harness.configure(
+        {"phases": {"late": {"split": "late_split", "tasks": "./tasks/dev", "ids": "./ids.txt"}}}
+    )
+    worker.reload()
+    worker.drive()
+    assert worker.alerts() == {"evalai.phase_unknown"}
+    phase = replace(
+        harness.evalai.world.phase("dev"),
+        pk=19,
+        split_pk=39,
+        dataset_split_pk=59,
+        settings=PhaseSettings(codename="late"),
+    )
+    with harness.evalai.world.lock:
+        harness.evalai.world.phases[phase.pk] = phase
+    pks = harness.submit("A", embeddings(1), phase="late"), harness.submit("B", embeddings(1))
+    worker.wait(30)
+    worker.finish(*pks)
+    assert worker.alerts() == set()
+    harness.evalai.set_phase("dev", disable_logs=True)
+    worker.wait(30)
+    silent = harness.submit("C", embeddings(1))
+    worker.finish(silent)
+    assert harness.evalai.text(silent, "stdout_file") == ""
+
+
 def test_a_reading_that_a_reload_overtakes_is_made_again(harness: Harness) -> None:
     """It has checked the configuration before; the mistake in the new one is told."""
     gate = Gate("after call connect")

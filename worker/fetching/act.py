@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from scoring.inputs.limits import largest_file
+from scoring.printable import printable
 from worker.answers import answers
 from worker.challenge.context import Context, seconds
 from worker.fetching import uploads
@@ -137,4 +138,7 @@ class FetchFile(Act[FileStore, str]):
         retry_at = self.context.retry_at(now, current.tries)
         tx.note(self.row.pk, not_before=retry_at, tries=current.tries + 1, **values)
         if isinstance(error, OrganizerError) or current.tries + 1 >= ALERT_AFTER_TRIES:
-            tx.report(fault_key(self.name, error, self.row.pk), error, now=now)
+            key, sentence = fault_key(self.name, error, self.row.pk), error.sentence
+            if key == f"{self.name}:{self.row.pk}":
+                sentence = f"Submission {self.row.pk} of team {printable(current.team or '')!r}: {sentence}"
+            tx.report(key, OrganizerError(sentence, hint=error.hint, code=error.code), now=now)

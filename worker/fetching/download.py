@@ -154,8 +154,8 @@ def _refusal(response: requests.Response) -> NeucoError | None:
     status = response.status_code
     if status in (403, 404, 410):
         return InfrastructureError(
-            f"The address of a submission's file has expired (HTTP {status}).",
-            hint="The worker reads the submission again, which gives a new address.",
+            f"A submission's file is not at its address (HTTP {status}): the address has expired, or the file was deleted.",
+            hint="The worker reads the submission again, which may give a new address. If this continues, ask the team to submit again.",
             code="file.link_expired",
         )
     if 300 <= status < 400:

@@ -127,6 +127,7 @@ def test_every_failure_has_a_type(
     with pytest.raises(kind) as problem:
         fetch()
     assert (problem.value.code, problem.value.__context__) == (code, None)
+    assert ("was deleted" in problem.value.sentence) is (code == "file.link_expired")
     assert len(store.seen) == 1
 
 

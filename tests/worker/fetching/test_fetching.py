@@ -183,11 +183,14 @@ def test_a_very_slow_store_is_given_up_at_the_deadline(harness: Harness, start: 
 
 
 def test_a_file_elsewhere_is_not_fetched(harness: Harness) -> None:
-    """Only the server and the configured hosts are asked; the organizer is told which host is missing."""
+    """Only the server and the configured hosts are asked; the organizer is told which host is missing, and for which submission."""
     harness.configure({"evalai": {"media_hosts": ["example.org"]}})
     with harness.worker() as worker:
         pk = harness.submit("A", embeddings(1))
         worker.drive(lambda: "download.host" in worker.alerts())
+        assert worker.alert("download.host").startswith(
+            f"Submission {pk} of team 'A': A submission's file is at"
+        )
         assert looks(harness) == 0
         harness.configure({"evalai": {"media_hosts": [harness.evalai.media_host]}})
         worker.reload()

@@ -127,7 +127,8 @@ def take_embeddings(
     rows.faults.subject = "The embeddings have"
     try:
         if isinstance(table, pd.DataFrame):
-            columns = rows.resolve(("id", *map(str, table.columns)))
+            rows.faults.id_names = ("\0",)  # the table has no column of this name, but perhaps id
+            columns = rows.resolve(("\0", *map(str, table.columns)))
             table = table.iloc[:, [position - 1 for position in columns.positions]].to_numpy()
         else:
             rows.expect(table.shape[1])

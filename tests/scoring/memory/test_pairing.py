@@ -184,6 +184,8 @@ def test_ids_in_a_column_that_nobody_named_are_found() -> None:
         scoring.score({"image_id": IDS, "embeddings": matrix}, series, "ridge", folds=2)
     with pytest.warns(UserWarning, match="1 extra column was ignored"):
         assert scoring.score(table, labels, "ridge", folds=2).report.notes == ()
+    with pytest.warns(UserWarning, match='1 extra column was ignored: "id"'):
+        scoring.score(table.assign(id=1), series[::-1], "ridge", folds=2, id_column="index")
     named = scoring.score(table, series[::-1], "ridge", folds=2, id_column="index")
     assert named.q == scoring.score(table.set_index("index"), series[::-1], "ridge", folds=2).q
 

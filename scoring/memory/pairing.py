@@ -112,8 +112,20 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
     Raises:
         WrongValue: If the numbers of rows differ, no id is common, ids repeat, or it is not certain which is meant.
     """
-    if not (embeddings.are_named and labels.are_named):
-        _check_shared_columns(embeddings, labels)
+    found, note = _paired(embeddings, labels, name)
+    for column in embeddings.candidates.keys() & labels.candidates.keys():
+        own, others = ([*map(as_text, side.candidates[column])] for side in (embeddings, labels))
+        are_keys = {*own} == {*others} and len({*own}) == len(own)
+        if are_keys and any(own[row] != key for row, key in zip(found, others, strict=True) if row >= 0):
+            raise WrongValue(
+                f"Embeddings and labels have the same values in their columns {column!r}, but not in the rows that would be paired.",
+                hint=f"Pass id_column={column!r}, or remove the column if it has no ids.",
+                code="score.id_column",
+            )
+    return found, note
+
+
+def _paired(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], str]:
     own, others = embeddings.ids, labels.ids
     if own is None or others is None:
         return _by_position(embeddings, labels, name)
@@ -150,18 +162,6 @@ def pair(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], s
             code="score.no_common_id",
         )
     return found, ""
-
-
-def _check_shared_columns(embeddings: Rows, labels: Rows) -> None:
-    """Refuse rows without ids if a column that both sides have shows that they are in different orders."""
-    for column in embeddings.candidates.keys() & labels.candidates.keys():
-        own, others = (list(map(as_text, side.candidates[column])) for side in (embeddings, labels))
-        if own != others and {*own} == {*others} and len({*own}) == len(own):
-            raise WrongValue(
-                f"Embeddings and labels have the same values in their columns {column!r}, in another order.",
-                hint=f"Pass id_column={column!r}; if rows are in the same order, remove the column.",
-                code="score.id_column",
-            )
 
 
 def _by_position(embeddings: Rows, labels: Rows, name: str) -> tuple[NDArray[np.intp], str]:

@@ -89,6 +89,7 @@ def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
     labels = with_ids(labels, "labels", id_column)
     if isinstance(labels, pd.DataFrame):
         table, rows = without_ids(labels, "labels", id_column)
+        table = table.drop(columns=[column for column in id_names(None) if column in table])
         if [*table.columns] == ["0"]:
             table = table.rename(columns={"0": "label"})  # an array with one column, made a table
         tasks = [GivenTask(name=str(name), rows=rows, values=table[name]) for name in table]

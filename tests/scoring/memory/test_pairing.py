@@ -205,8 +205,8 @@ def test_numbers_may_be_ids_in_a_column_that_nobody_named() -> None:
     for pair_of_tables in ([own, labels], counted):
         with pytest.raises(ValueError, match="same values in their columns 'tile', but not in the rows"):
             scoring.score(*pair_of_tables, "ridge", folds=2)
-    joined = scoring.score(own, labels, "ridge", folds=2, id_column="tile")
-    assert [*joined.to_frame().index] == ["height"]
+        joined = scoring.score(own, pair_of_tables[1], "ridge", folds=2, id_column="tile")
+        assert [*joined.to_frame().index] == ["height"]
     named = [table.set_index(table["tile"].to_numpy() + 100) for table in (own, labels)]
     with pytest.warns(UserWarning, match="1 extra column was ignored"):
         assert len(scoring.score(*named, "ridge", folds=2).to_frame()) == 2

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from leaderboard.git import Files, Published, Publisher
+from leaderboard.git import OWN_FILES, OWN_FOLDERS, Files, Published, Publisher
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.fairness.disclosure import BRANCH, FILES_FACT
@@ -126,6 +126,7 @@ class PushPart(PushAct[tuple[str | None, Published]]):
             f"Publish {self.part.name}\n",
             sign=self.context.signer.sign_commit,
             last=self._commit,
+            folders=(*OWN_FILES, *OWN_FOLDERS),  # this signature vouches for no page
         )
         if self.last:
             branch.discard()

@@ -13,7 +13,10 @@ from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.fairness import events
 from worker.fairness.disclosure import FILES_PATH
+from worker.publishing.pushing import HISTORY
 from worker.state import State
+from worker.verify import Status, verdicts
+from worker.verify.public import opened
 
 pytestmark = pytest.mark.processes
 
@@ -97,6 +100,33 @@ def test_the_branch_is_restored_at_the_next_push(
     assert CONTENTS.items() <= branch(harness).items()
     assert named(harness) == git("rev-parse", "files", at=harness.board).strip()
     assert worker.alerts() == {"leaderboard.overwritten"}
+
+
+def test_nobody_gets_a_signature_for_a_page_there(
+    harness: Harness, worker: StepWorker, tmp_path: Path
+) -> None:
+    """Somebody puts the board with another page there, waits for the worker's commit, and makes that the board."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    clone = tmp_path / "clone"
+    git("clone", "--quiet", "--branch=main", str(harness.board), str(clone), at=harness.board)
+    (clone / "index.html").write_text("<p>B wins")
+    (clone / HISTORY).unlink()
+    git("commit", "--quiet", "--all", "--message=mine", at=clone)
+    git("push", "--quiet", "origin", "HEAD:files", at=clone)
+    prepare_files(harness, FIRST)
+    revealed(worker)
+    worker.drive()
+    git("fetch", "--quiet", at=clone)
+    git("push", "--quiet", "--force", "origin", "origin/files:main", at=clone)
+    for is_changed in (True, False):
+        with opened(str(harness.board)) as public:
+            found = {(verdict.check, verdict.status) for verdict in verdicts(public)}
+        assert ("tip", Status.CHANGED) in found or not is_changed
+        wrong = {check for check, status in found if status is Status.CONTRADICTED}
+        assert wrong <= {"page"}  # which shows the tasks, although no document is revealed here
+        harness.submit("B", embeddings(2))
+        worker.drive()
 
 
 def test_a_push_whose_end_was_lost_is_not_somebody_elses(harness: Harness, worker: StepWorker) -> None:

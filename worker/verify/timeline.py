@@ -71,10 +71,13 @@ def tip(repository: PublicRepository) -> Iterator[Verdict]:
             " it published. The newest commit that it has signed is checked instead"
         )
         yield Verdict(status=Status.CHANGED, sentence=sentence)
-    if others := [step for step in seen.foreign if seen.key and step not in seen.changed_by]:
-        yield believed(
-            f"these commits are not the challenge's, and prove nothing: {name_some(newest_first(others))}"
-        )
+    others = [step for step in seen.foreign if seen.key and step not in seen.changed_by]
+    for is_signed, what in (
+        (False, "are not the challenge's, and prove nothing"),
+        (True, "are signed with the challenge's key, and have no commitment"),
+    ):
+        if named := [step for step in others if (step.key == seen.key) is is_signed]:
+            yield believed(f"these commits {what}: {name_some(newest_first(named))}")
     if served := sorted(filter(is_served, foreign)):
         yield believed(
             f"these files are not the worker's, but may change what visitors see: {name_some(served)}"

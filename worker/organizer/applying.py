@@ -24,7 +24,7 @@ from worker.fairness.recording import name_draw
 from worker.fairness.register import RegisterReplay
 from worker.organizer.decisions import decided
 from worker.organizer.rescoring import RescorePlan, check_files, expected_s, make_plan
-from worker.organizer.session import OrganizerSession
+from worker.organizer.session import OrganizerSession, check_clock
 from worker.publishing.boards import BoardHistory, begin_cycle, make_boards
 
 
@@ -190,6 +190,7 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
         return None
     secret, configuration = read_secret(session.configuration), session.configuration
     with session.store.write() as tx:
+        check_clock(tx)
         for setup in fresh:
             if has_scores(tx, setup.record.codename):
                 raise OrganizerError(

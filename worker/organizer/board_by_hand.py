@@ -23,7 +23,7 @@ from worker.daemon import make_client
 from worker.fairness.published import has_begun
 from worker.fairness.register import RegisterReplay, withholds
 from worker.organizer.decisions import decided
-from worker.organizer.session import LOOK_EVERY_S, LeaderWait, OrganizerSession, Tell
+from worker.organizer.session import LOOK_EVERY_S, LeaderWait, OrganizerSession, Tell, check_clock
 from worker.publishing import Publishing
 from worker.publishing.boards import (
     BoardHistory,
@@ -50,6 +50,7 @@ def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
             :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
     with session.store.write() as tx:
+        check_clock(tx)
         if not has_begun(tx):
             raise OrganizerError(
                 "EvalAI has not answered yet, so nothing is published: a commitment in the repository is there for good.",
@@ -250,6 +251,7 @@ def reopen(session: OrganizerSession, phase: str, reason: str = "") -> None:
 
 def _make_boards(session: OrganizerSession, phases: Collection[str], *, closing: str | None = None) -> Cycle:
     with session.store.write() as tx:
+        check_clock(tx)
         for name in phases:
             read_record(tx, name)  # a damaged one ends the command
         cycle = begin_cycle(

@@ -9,7 +9,7 @@ from typing import Any
 from scoring.errors import OrganizerError
 from worker.fairness.register import disqualified_teams, register, register_team
 from worker.intake import changes
-from worker.organizer.session import OrganizerSession
+from worker.organizer.session import OrganizerSession, check_clock
 from worker.state import ACTIVE, ANSWERED, OutboxKind, State, SubmissionRow, Transaction
 
 
@@ -98,6 +98,7 @@ def disqualify_team(session: OrganizerSession, number: int, reason: str, *, undo
     with session.store.write() as tx:
         rows = _sent_by(tx, number)
         if (number in disqualified_teams(tx)) is undo:
+            check_clock(tx)
             register(tx, session.clock())  # earlier changes come before the decision
             register_team(tx, number, disqualified=not undo, reason=reason, now=session.clock())
             tx.request_publish()
@@ -127,7 +128,12 @@ def _is_complete(tx: Transaction, row: SubmissionRow) -> bool:
 
 @contextmanager
 def decided(session: OrganizerSession, tx: Transaction, reason: str) -> Iterator[None]:
-    """Register what the block decides, with its reason, and have it published."""
+    """Register what the block decides, with its reason, and have it published.
+
+    Raises:
+        InfrastructureError: As :func:`worker.organizer.session.check_clock`.
+    """
+    check_clock(tx)
     register(tx, session.clock())  # first, so that earlier changes do not get this reason
     yield
     tx.request_publish()

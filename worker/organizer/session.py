@@ -16,7 +16,7 @@ from worker.challenge.secrets import public_value
 from worker.challenge.sections import PhaseSection
 from worker.challenge.setups import PhaseSetup
 from worker.runtime.storage import FileStore, fault
-from worker.state import LeaderLock, Store, leader_lock
+from worker.state import LeaderLock, Store, Transaction, leader_lock
 
 Tell = Callable[[str], object]
 """Called with a sentence about what a command does or waits for."""
@@ -101,6 +101,21 @@ def open_session(config: Path) -> Iterator[OrganizerSession]:
             now=datetime.now(UTC),
             clock=lambda: datetime.now(UTC),
         )
+
+
+def check_clock(tx: Transaction) -> None:
+    """Check that the worker has not found this machine's clock wrong: what a command registers has its time for good.
+
+    Raises:
+        InfrastructureError: If it has, and has not found it right since.
+    """
+    for alert in tx.alerts():
+        if alert.code == "clock.wrong":
+            raise InfrastructureError(
+                alert.text,
+                hint="Then run the command again. Nothing was done. If no worker runs, `neuco-worker once` compares the clocks.",
+                code=alert.code,
+            )
 
 
 class LeaderWait:

@@ -284,6 +284,15 @@ def test_a_clock_that_is_far_ahead_registers_and_signs_nothing(harness: Harness,
     for _ in range(30):
         worker.clock.advance(2)
         worker.drive(lambda: not worker.daemon.intake.busy)
+    because = ("--reason", "a test", "--yes")
+    for command in (
+        ("board", "publish"),
+        ("board", "close", "--phase", "dev", "--now", *because),
+        ("challenge", "disqualify", str(pk), *because),
+        ("challenge", "disqualify", "--team", str(worker.row(pk).team_key), *because),
+    ):
+        done = harness.command(*command)
+        assert (done.returncode, "ahead of EvalAI's" in done.stderr) == (1, True), command
     with worker.store.read() as tx:
         assert (tx.fact(ATTESTED), worker.state(pk), harness.posts(pk)) == (attested, State.SCORING, [])
     worker.clock = right

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,19 +45,22 @@ def merge_root(clone: Git, *, first: bool) -> None:
     clone.git("reset", "-q", "--hard", clone.git("commit-tree", "HEAD^{tree}", *parents, "-m", "merge"))
 
 
-TAKEOVERS: dict[str, Callable[[Git], None]] = {
-    "on top": begin_another,
-    "a root as first parent": lambda clone: merge_root(clone, first=True),
-    "a root as second parent": lambda clone: merge_root(clone, first=False),
-}
-
-
 @pytest.mark.parametrize("goes_on", [False, True])
-@pytest.mark.parametrize("name", TAKEOVERS)
-def test_a_second_key_is_asked_about(clone: Git, name: str, *, goes_on: bool) -> None:
+@pytest.mark.parametrize(
+    ("take_over", "name_of"),
+    [
+        (begin_another, str),
+        (partial(merge_root, first=True), fingerprint),
+        (partial(merge_root, first=False), openssh),
+    ],
+    ids=["on top", "a root as first parent", "a root as second parent"],
+)
+def test_a_second_key_is_asked_about(
+    clone: Git, take_over: Callable[[Git], None], name_of: Callable[[str], str], *, goes_on: bool
+) -> None:
     """Without a name, both fingerprints are told; with it, the commits of the other key are named and prove nothing."""
     own, tree = clone.git("rev-parse", "HEAD", "HEAD^{tree}").split()
-    TAKEOVERS[name](clone)
+    take_over(clone)
     foreign = clone.git("rev-parse", "HEAD")
     if goes_on:  # the worker pushes on top
         clone.git("reset", "-q", "--hard", clone.git("commit-tree", tree, "-p", foreign, "-m", "again"))
@@ -67,15 +71,13 @@ def test_a_second_key_is_asked_about(clone: Git, name: str, *, goes_on: bool) ->
         pass
     assert refused.value.exit_code == 3
     assert all(shown in refused.value.sentence for shown in fingerprints)
-    for named in (clone.signer.public, fingerprint(clone.signer.public), openssh(clone.signer.public)):
-        with opened(str(clone.folder), lambda keys, name=named: only_key(keys, name=name)) as repository:
-            assert repository.commit is not None
-            assert repository.commit.commit == own
-            assert lies(repository) == set()
-            sentences = " ".join(
-                verdict.sentence for verdict in verdicts(repository) if verdict.check == "tip"
-            )
-        assert f"commit {foreign[:10]} by Mallory" in sentences
+    name = name_of(clone.signer.public)
+    with opened(str(clone.folder), lambda keys: only_key(keys, name=name)) as repository:
+        assert repository.commit is not None
+        assert repository.commit.commit == own
+        assert lies(repository) == set()
+        sentences = " ".join(verdict.sentence for verdict in verdicts(repository) if verdict.check == "tip")
+    assert f"commit {foreign[:10]} by Mallory" in sentences
 
 
 def test_command_is_told_which_key_it_is(fair: Fair, clone: Git, tmp_path: Path) -> None:

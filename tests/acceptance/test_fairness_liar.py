@@ -268,21 +268,15 @@ def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
             assert copy[1].status is Status.NOT_REVEALED, copy  # it may be older than the answer
 
 
-FROM_THE_START = {
+FROM_THE_START = (
     "a friend's scores are raised",
-    "names of two teams swapped",
     "an entry that was never registered",
-    "a score that was never registered",
-    "a public entry as a private one",
-    "closed before the winner sent",
     "one line for a whole day",
-}
+)
 """Lies that are consistent if they start at the beginning of the challenge, but not if they start only at the end."""
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, lie in LIES.items() if lie.receipt or name in FROM_THE_START]
-)
+@pytest.mark.parametrize("name", [*FROM_THE_START, "the winner is disqualified"])
 def test_published_facts_cannot_be_changed(happened: Story, story: Story, tmp_path: Path, name: str) -> None:
     """A lie that starts after publication is either reported as a decision or contradicts the published history."""
     lie = LIES[name]
@@ -437,19 +431,23 @@ def _document(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str,
     return files
 
 
-def _change(row: dict[str, Any], field: str) -> None:
-    """Give a field of a row another value of its type."""
-    match row[field]:
-        case bool(value):
-            row[field] = not value
-        case int(value) | float(value):
-            row[field] = value + 1
-        case None:
-            row[field] = 1
-        case "own":
-            row[field] = "passive"
-        case _:
-            row[field] = {"team": "Z", "move_kind": "own", "last_submission": "2021-01-01T00:00:00Z"}[field]
+def _change_row(document: dict[str, Any]) -> None:
+    """Give each field of the first row another value of its type."""
+    row = document["entries"][0]
+    for field in ROW:
+        match row[field]:
+            case bool(value):
+                row[field] = not value
+            case int(value) | float(value):
+                row[field] = value + 1
+            case None:
+                row[field] = 1
+            case "own":
+                row[field] = "passive"
+            case _:
+                row[field] = {"team": "Z", "move_kind": "own", "last_submission": "2021-01-01T00:00:00Z"}[
+                    field
+                ]
 
 
 def _swap_teams(document: dict[str, Any]) -> None:
@@ -463,13 +461,10 @@ EARLIER = {
         _document(lambda document: document["entries"].pop()),
         "other rows than in the history",
     ),
-    **{
-        f"another {field}": (
-            _document(lambda document, field=field: _change(document["entries"][0], field)),
-            f"has another {field} in row 1",
-        )
-        for field in sorted(ROW)
-    },
+    "every value of a row was another one": (
+        _document(_change_row),
+        f"has another {', '.join(sorted(ROW))} in row 1",
+    ),
     "another phase": (_document(lambda document: document.update(phase="eval")), "is of another phase"),
     "another new submission": (
         _document(lambda document: document.update(triggers=[77])),

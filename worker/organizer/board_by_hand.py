@@ -174,7 +174,7 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
         tell: Called with a sentence about what the command waits for.
 
     Raises:
-        OrganizerError: If a submission waits for a person.
+        OrganizerError: If a submission waits for a person, or only for the end of its upload.
         InfrastructureError: If no worker runs that would answer.
     """
     with closing(session.leader_lock()) as lock:
@@ -197,6 +197,12 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
                     f"Submission {held[0].pk} is on hold: {held[0].hold_reason}",
                     hint="Resolve this first, or add --now to close the phase without it.",
                     code="close.held",
+                )
+            if compared and all(row.state is State.UPLOADING for row in open_rows):
+                raise OrganizerError(
+                    f"The upload of submission {open_rows[0].pk} was not finished, and EvalAI takes no file once a phase has ended.",
+                    hint="Cancel the submission at EvalAI as a host, or add --now to close the phase without it.",
+                    code="close.upload",
                 )
             if not lock.held():
                 raise InfrastructureError(

@@ -19,7 +19,7 @@ from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
 from worker.intake import changes
 from worker.organizer import decisions
-from worker.organizer.board_by_hand import close, publish_now, reopen
+from worker.organizer.board_by_hand import close, publish_now, reopen, wait_for_answers
 from worker.organizer.reveal import choose, reveal
 from worker.organizer.session import open_session
 from worker.sandbox import Fault, FaultPlan
@@ -217,6 +217,20 @@ def test_a_push_goes_on_when_its_command_loses_the_lead(harness: Harness, worker
         store.faster = another_leads
         published = publish_now(replace(session, store=store), tell=print)
     assert published.commit == git(harness.board, "rev-parse", "main").strip()
+
+
+def test_a_close_names_the_upload_that_was_never_finished(harness: Harness) -> None:
+    """EvalAI does not let its team finish it after the end of the phase, so no worker would ever answer it."""
+    harness.configure({"phases": {"dev": {"shown": "at_end"}}})
+    with harness.worker() as worker, open_session(harness.path) as session:
+        harness.submit("A", embeddings(1))
+        upload = harness.evalai.begin_upload("B", "dev")
+        worker.drive(lambda: worker.states().get(upload) == "uploading")
+        worker.drive()
+        ended = replace(session, now=worker.clock.now())
+        worker.wait(30)
+        with pytest.raises(OrganizerError, match=f"upload of submission {upload} was not finished"):
+            wait_for_answers(ended, "dev", tell=print)
 
 
 def test_of_two_closes_the_first_one_counts(harness: Harness, worker: StepWorker) -> None:

@@ -18,7 +18,7 @@ from scoring.tasks import load_tasks
 from worker.challenge.configuration import Configuration
 from worker.challenge.records import PhaseRecord
 from worker.challenge.secrets import SECRET, public_value, read_bytes, split_key
-from worker.challenge.setups import PhaseSetup, has_scores, recorded
+from worker.challenge.setups import OTHER_SPLITS, PhaseSetup, has_scores, recorded
 from worker.runtime.storage import check_memory
 from worker.state import Transaction
 
@@ -135,9 +135,11 @@ def differences(
         yield RecordDifference(
             phase=codename,
             sentence=sentence.format(f"{', '.join(changed)} changed"),
-            hint="To apply the change, run: neuco-worker challenge apply --reason TEXT"
-            if has_scores(tx, codename)
-            else "The next start or reload applies the change.",
+            hint="The next start or reload applies the change."
+            if not has_scores(tx, codename)
+            else OTHER_SPLITS
+            if SECRET in changed
+            else "To apply the change, run: neuco-worker challenge apply --reason TEXT",
         )
 
 
@@ -152,7 +154,7 @@ def _settings(
     return {
         f"phases.{codename}.folds": configuration.phases[codename].folds != protocol.folds,
         "submission.embedding_dim": configuration.submission.embedding_dim != protocol.embedding_dim,
-        "challenge.secret": secret_commitment(key) != protocol.secret_commitment,
+        SECRET: secret_commitment(key) != protocol.secret_commitment,
         **{f"scoring.{name}": value != recorded_recipe[name] for name, value in recipe.items()},
         "scoring.engine": scoring.engine != record.engine,
         **{f"phases.{codename}.{name}": True for name in rules},

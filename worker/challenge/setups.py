@@ -10,6 +10,8 @@ from worker.challenge.records import PhaseRecord, check, kept
 from worker.challenge.secrets import public_value, split_key
 from worker.state import Transaction
 
+OTHER_SPLITS = "Restore the old secret. If it is lost, `neuco-worker challenge apply` scores everything again with the new one."
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PhaseSetup:
@@ -83,7 +85,7 @@ def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
     if secret_commitment(key) != record.protocol.secret_commitment:
         raise OrganizerError(
             f"The challenge's secret is not the one that phase {codename} was recorded with.",
-            hint="Restore the old secret. If it is lost, `neuco-worker challenge apply` scores everything again with the new one.",
+            hint=OTHER_SPLITS,
             code="secret.changed",
         )
     return PhaseSetup(record=record, key=key)

@@ -34,7 +34,8 @@ class Change:
 
     Attributes:
         phase: Codename.
-        differing: What differs between its files and settings and its record, in sentences.
+        differing: What differs between its files and settings and its record, in sentences, before the first score.
+        since: The same, after it.
         tasks: Which of its tasks differ, and how.
         rules: Names of the board's rules that differ.
         rules_before: The board's rules as they are recorded; None before the first score.
@@ -43,6 +44,7 @@ class Change:
 
     phase: str
     differing: tuple[str, ...] = ()
+    since: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     rules_before: PhaseRules | None = None
@@ -68,8 +70,8 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
         if row is None:
             return Change(phase=codename, differing=(f"Phase {codename} has no commitment yet.",))
         before = recorded(tx, codename)
+        found = tuple(found.sentence for found in differences(tx, configuration, codename, secret))
         if row.closed_at is None and not has_scores(tx, codename):
-            found = tuple(found.sentence for found in differences(tx, configuration, codename, secret))
             tasks = task_changes(before.tasks, session.phase(codename).record.tasks) if found else ()
             return Change(phase=codename, differing=found, tasks=tuple(tasks))
         rules = configuration.phases[codename].rules
@@ -84,6 +86,7 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
     check_files(plan.missing)
     return Change(
         phase=codename,
+        since=found,
         tasks=tuple(task_changes(before.tasks, plan.setup.record.tasks)),
         rules=changed,
         rules_before=before.rules,
@@ -155,7 +158,7 @@ def moves(session: OrganizerSession, change: Change) -> str:
 def consequences(session: OrganizerSession, change: Change) -> Iterator[str]:
     """Yield what is different in a phase and what follows, in sentences."""
     name, plan = change.phase, change.plan
-    yield from change.differing
+    yield from change.differing or change.since
     if change.tasks:
         yield f"{name}: {'; '.join(change.tasks)}."
     if change.differing:

@@ -214,6 +214,8 @@ def test_another_secret_is_refused_until_a_rescore_applies_it(harness: Harness, 
         worker.reload()
     assert error.value.code == "secret.changed"
     assert "Restore the old secret" in error.value.hint
+    assert "challenge.secret changed. Restore the old secret." in harness.command("status").stdout
+    assert "Since then, challenge.secret changed.\n" in harness.command("challenge", "apply").stdout
     harness.rescore()
     pk = harness.submit("B", embeddings(2))
     worker.drive()

@@ -107,7 +107,7 @@ class PostAnswer(Call[None]):
         )
         tx.postpone(pending.id, not_before=moment)
         tx.note(row.pk, read_at=None)
-        if isinstance(error, Rejected) or self.session.fails_alone(pending.tries, now):
+        if isinstance(error, Rejected) or self.fails_alone(pending.tries):
             tx.report(f"post:{row.pk}", error, now=now)
 
 
@@ -115,5 +115,5 @@ def defer(call: Call[Any], tx: Transaction, pk: int, error: NeucoError, now: dat
     """Delay a submission after a failed call about it."""
     tries = tx.known(pk).tries
     tx.note(pk, not_before=call.context.retry_at(now, tries), tries=tries + 1)
-    if call.is_told(error, tries, now):
+    if call.is_told(error, tries):
         tx.report(f"read:{pk}", error, now=now)

@@ -16,10 +16,10 @@ from typing import Any, ClassVar, cast
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
-from worker.evalai import AccountRefused, Budget, Client, Retry, Throttled, TokenRefused
+from worker.evalai import AccountRefused, Budget, Client, NotPermitted, Retry, Throttled, TokenRefused
 from worker.intake.session import CLOCKS_AGREE, Session, clocks_differ
 from worker.runtime.acts import Act, Result, Runner
-from worker.state import Transaction
+from worker.state import ALERT_AFTER_TRIES, Transaction
 
 ALL = "all"  # key of the back-off that holds for every call
 LONGEST_UNHURRIED = timedelta(hours=1)  # between two tries of a call for which nothing waits
@@ -37,6 +37,7 @@ class Call(Act[Client, Result]):
         ahead: How many calls must be able to follow at once: a reading that becomes too old before `running` can be sent is wasted.
         began_at: When it began: what it reads was true at that moment or later.
         tries: How many calls of its name have failed in a row before it.
+        failed_at: When the last of them failed.
     """
 
     what: ClassVar[str] = "A call to EvalAI"
@@ -47,6 +48,7 @@ class Call(Act[Client, Result]):
     ahead: int = 0
     began_at: datetime = field(init=False)
     tries: int = field(init=False, default=0)
+    failed_at: datetime | None = field(init=False, default=None)
     records_wait: ClassVar[bool] = False
     """Whether its own failure schedules the next try; otherwise the runner does, for all calls of this name."""
     unhurried: ClassVar[bool] = False
@@ -62,13 +64,20 @@ class Call(Act[Client, Result]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer of an error that does not end by itself; the runner repeats the call, and ends the alert once it succeeds."""
-        if self.is_told(error, self.tries, now):
+        if self.is_told(error, self.tries):
             tx.report(f"evalai.{self.name}", error, now=now)
 
-    def is_told(self, error: NeucoError, tries: int, now: datetime) -> bool:
-        """Return whether the organizer is told of an error after so many failed tries; a refused account has an alert of its own."""
+    def is_told(self, error: NeucoError, tries: int) -> bool:
+        """Return whether the organizer is told of an error after so many failed tries; a refused token has an alert of its own."""
         theirs = isinstance(error, OrganizerError) and not isinstance(error, AccountRefused)
-        return theirs or self.session.fails_alone(tries, now)
+        return theirs or self.fails_alone(tries)
+
+    def fails_alone(self, tries: int) -> bool:
+        """Return whether it has failed several times, although EvalAI has answered others meanwhile; an outage has an alert of its own."""
+        silent, answered = self.session.silent_since, self.session.answered_at
+        first = silent is not None and silent >= self.began_at
+        since = self.failed_at is not None and answered is not None and self.failed_at < answered
+        return tries + 1 >= ALERT_AFTER_TRIES and (first or since)
 
 
 class CallRunner:
@@ -108,7 +117,7 @@ class CallRunner:
         self.clock_agrees: bool | None = None
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
-        self.refused: AccountRefused | None = None  # how EvalAI refused the account; None while it accepts it
+        self.refused: TokenRefused | None = None  # how EvalAI refused the token; None while it accepts it
 
     @property
     def failing(self) -> bool:
@@ -124,10 +133,6 @@ class CallRunner:
         """Return whether a call's back-off is over."""
         return self._retries[name].due(now)
 
-    def tries(self, name: str) -> int:
-        """Return how many calls of this kind have failed in a row."""
-        return self._retries[name].tries
-
     def reload(self) -> None:
         """Make every call at once, with the currently configured token, because the cause of a failure may have been fixed."""
         self._reloaded = True
@@ -138,11 +143,12 @@ class CallRunner:
         keep = self._budget.reserve + call.ahead
         if not self._budget.allows(now, answer=call.answer, keep=keep) or not self.due(ALL, now):
             return
-        if self._reloaded or self.tries(ALL):
+        if self._reloaded or isinstance(self.last_error, AccountRefused):
             self._reloaded = False
             self._renew_client()
         self._calls_before, self._client.ahead = self._client.calls, None
-        call.tries = self.tries(call.name)
+        retry = self._retries[call.name]
+        call.tries, call.failed_at = retry.tries, retry.failed_at
         self._runner.start(call, self._client, now)
         if self.busy:
             self._budget.spend(now)
@@ -193,7 +199,7 @@ class CallRunner:
             self._context.report("evalai.unreachable", error, now=now)
         if isinstance(error, Throttled):
             self._budget.close(now, now + timedelta(seconds=max(1.0, error.retry_after_s)))
-        elif isinstance(error, TokenRefused) or (isinstance(error, AccountRefused) and self._session.remote):
+        elif isinstance(error, TokenRefused):
             self.refused = error
             every = self._retries[ALL]
             every.failed(now, again_at=self._context.retry_at(now, every.tries))
@@ -232,9 +238,9 @@ class CallRunner:
         self._context.report("clock", wrong, now=now)
 
     def _note_silence(self, error: NeucoError | None, now: datetime) -> None:
-        """Note since when EvalAI gives no usable answer; a refusal is a usable answer."""
+        """Note since when EvalAI gives no usable answer; a refusal is one, unless it is of our account, which may do nothing then."""
         since = self._session.silent_since
-        if not isinstance(error, InfrastructureError):
-            self._session.silent_since = None
+        if not isinstance(error, InfrastructureError | NotPermitted):
+            self._session.silent_since, self._session.answered_at = None, now
         elif since is None or now < since:  # the clock was set back
             self._session.silent_since = now

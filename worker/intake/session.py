@@ -10,7 +10,7 @@ from scoring.errors import OrganizerError
 from scoring.printable import duration_of
 from worker.challenge.configuration import Configuration
 from worker.evalai import Client, Phase, PhaseSplit
-from worker.state import ALERT_AFTER_TRIES, SubmissionRow
+from worker.state import SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
 BATCH_WINDOW = timedelta(seconds=5)
@@ -29,6 +29,7 @@ class Session:
         call_began_at: When the last call that EvalAI answered began; see :meth:`received_at`.
         call_ended_at: When its answer came.
         silent_since: Since when EvalAI has given no usable answer; None while it answers.
+        answered_at: When it gave the last one.
         unlisted: The submissions that the last comparison did not find in EvalAI's listing, and that were not read since.
         unseen: The submissions that no page of their phase's listing showed, and when.
     """
@@ -39,6 +40,7 @@ class Session:
     call_began_at: datetime | None = None
     call_ended_at: datetime | None = None
     silent_since: datetime | None = None
+    answered_at: datetime | None = None
     unlisted: list[int] = field(default_factory=list)
     unseen: dict[int, datetime] = field(default_factory=dict)
 
@@ -49,10 +51,6 @@ class Session:
         the facts counts from their arrival; otherwise a slow call would be repeated indefinitely.
         """
         return self.call_ended_at if row.read_at == self.call_began_at else row.read_at
-
-    def fails_alone(self, tries: int, now: datetime) -> bool:
-        """Return whether one call has failed several times, now too, although EvalAI answers others; an outage has an alert of its own."""
-        return tries + 1 >= ALERT_AFTER_TRIES and self.silent_since == now
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from scoring.errors import ParticipantError
 from scoring.printable import count_of, name_some
-from worker.state import State, SubmissionRow, Transaction
+from worker.state import Outcome, State, SubmissionRow, Transaction
 
 PLACEHOLDER = hashlib.sha256(b"file_content").hexdigest()
 """Hash of what EvalAI stores until the upload is finished."""
@@ -97,11 +97,11 @@ def _next_look(row: SubmissionRow, now: datetime) -> datetime:
 
 
 def tell_of_old(tx: Transaction, *, now: datetime) -> None:
-    """Raise one alert about all uploads that are unfinished after a day; resolve it when none is left."""
+    """Raise one alert about all uploads that are unfinished after a day, also while they are looked at; resolve it when none is left."""
     old = [
         row
-        for row in tx.submissions([State.UPLOADING])
-        if row.submitted_at is not None and now - row.submitted_at > OLD
+        for row in tx.submissions([State.UPLOADING, State.ACKNOWLEDGED])
+        if row.submitted_at is not None and now - row.submitted_at > OLD and _is_unfinished(tx, row)
     ]
     named = name_some([str(row.pk) for row in old], NAMED)
     text = (
@@ -110,3 +110,8 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
         " delayed."
     )
     tx.set_alert(ALERT, "upload.unfinished", text if old else None, now=now)
+
+
+def _is_unfinished(tx: Transaction, row: SubmissionRow) -> bool:
+    ended = [attempt.outcome for attempt in tx.attempts(pk=row.pk) if attempt.outcome is not None]
+    return row.state is State.UPLOADING or ended[-1:] == [Outcome.UNFINISHED]

@@ -31,7 +31,6 @@ KEPT_ENVIRONMENT = (
     *("NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
     # Which GPU to use, and where a container has its driver.
     *("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
 )
 """The environment variables that a child may see; none holds a token or a secret."""
 STDERR_KEPT_BYTES = 8192

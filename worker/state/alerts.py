@@ -48,7 +48,6 @@ ALERT_CODES = frozenset(
         "facts.other_challenge",
         "facts.phase_unconfigured",
         "facts.sender_unusual",
-        "fetch.*",
         "file.link_expired",
         "leaderboard.*",
         "leaderboard.overwritten",

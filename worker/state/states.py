@@ -93,7 +93,7 @@ COUNTED = frozenset({State.POSTED, State.PUBLISHED})
 
 
 class Attempt(StrEnum):
-    """What is attempted in a child process."""
+    """What is attempted: a download or an evaluation."""
 
     FETCH = "fetch"
     EVALUATE = "evaluate"

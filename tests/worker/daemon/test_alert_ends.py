@@ -64,7 +64,6 @@ ENDS = {
     "facts.other_challenge": "intake/test_senders.py::test_a_submission_of_another_challenge_is_told_and_waits_for_nobody",
     "facts.phase_unconfigured": "intake/test_intake.py::test_a_phase_nobody_configured_is_held_until_a_reload_names_it",
     "facts.sender_unusual": "intake/test_senders.py::test_an_author_who_is_new_for_a_team_and_a_gap_are_told_once",
-    "fetch.*": STEP,
     "file.link_expired": STEP,
     "leaderboard.*": "publishing/test_files_branch.py::test_boards_do_not_wait_for_files_that_cannot_be_pushed",
     "leaderboard.overwritten": "publishing/test_commits_of_others.py::test_commits_of_others_are_corrected_and_reported_once",

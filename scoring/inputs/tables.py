@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.inputs.archives import Capped, open_zip
 from scoring.inputs.embeddings import Embeddings
-from scoring.inputs.faults import ID_NAMES, Faults, Unreadable
+from scoring.inputs.faults import GROUP_NAMES, ID_NAMES, Faults, Unreadable
 from scoring.inputs.formats import CSV, GZIP, PARQUET, ZIP, Format
 from scoring.inputs.lines import MISSING, fields_of
 from scoring.inputs.matrix_builder import MatrixBuilder
@@ -147,7 +147,7 @@ def read_label_rows(path: Path, id_names: Sequence[str] = ID_NAMES) -> list[Labe
                 raise _refusal(
                     f"{path} does not begin with a header that has one column id, one column label and at most one column group."
                 )
-            similar = [name for name in names if name.casefold() in {"group", "groups"} and name != "group"]
+            similar = [name for name in names if name.casefold() in GROUP_NAMES and name != "group"]
             if similar:
                 raise OrganizerError(
                     f"{path} has a column {similar[0]!r}, but only one called group says which samples belong together.",

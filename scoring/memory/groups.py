@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from scoring.errors import WrongType, WrongValue
+from scoring.inputs.faults import GROUP_NAMES
 from scoring.memory.containers import plain
 from scoring.memory.given import one_by_one, without_ids
 from scoring.memory.pairing import (
@@ -21,8 +22,6 @@ from scoring.memory.pairing import (
 )
 from scoring.neuco_bench.labels import Labels
 from scoring.printable import count_of, name_some
-
-NAMES = ("group", "groups")  # of a column of labels that could be meant as groups
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,7 +46,7 @@ def refuse_column(tasks: Collection[str]) -> None:
     Raises:
         WrongValue: If there is one.
     """
-    names = [name for name in NAMES if name in tasks]
+    names = [name for name in tasks if name.casefold() in GROUP_NAMES]
     if names and len(tasks) > 1:
         raise WrongValue(
             f"The labels have a column {names[0]!r}, which may be a task, or say which samples belong together.",

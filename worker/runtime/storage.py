@@ -116,9 +116,8 @@ class FileStore:
     def keep(self, path: Path, file_hash: str) -> None:
         """Move a complete file into the store; it is durable when this returns."""
         place = self._place(file_hash)
-        place.parent.mkdir(
-            parents=True, exist_ok=True, mode=0o700
-        )  # somebody who needed room may have removed all
+        # Parents, too: somebody who needed room may have removed them.
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with path.open("rb") as file:
             os.fsync(file.fileno())
         path.replace(place)

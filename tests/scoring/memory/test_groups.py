@@ -157,7 +157,7 @@ def test_a_column_of_groups_is_no_task_in_any_table(labels: Any) -> None:
         (lambda: ridge(TABLE, SERIES, pd.Series(TILES, index=IDS)[1:]), ValueError, "1 sample has no group: p_000"),
         (lambda: ridge(TABLE, SERIES.iloc[MIXED], TILES), ValueError, "rows in different orders"),
         (lambda: ridge(TABLE.assign(t=TILES), SERIES.to_frame().assign(t=TILES), "t"), ValueError, "Both tables have"),
-        (lambda: ridge(TABLE, SERIES.to_frame().assign(group=TILES)), ValueError, "Pass groups='group'"),
+        (lambda: ridge(TABLE, SERIES.to_frame().assign(Group=TILES)), ValueError, "Pass groups='Group'"),
         (lambda: ridge(TABLE, SERIES, pd.Series(TILES, index=[IDS[0], *IDS[:-1]])), ValueError, "an id more than once"),
         (lambda: ridge(NUMBERED.iloc[MIXED], LABELS, pd.Series(TILES)), ValueError, "The groups have the index 0 to 119"),
         (lambda: ridge(NUMBERED, LABELS, pd.Series(TILES).iloc[MIXED]), ValueError, "The samples have the index 0 to 119"),

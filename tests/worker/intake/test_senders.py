@@ -406,7 +406,14 @@ def rerun(harness: Harness, worker: StepWorker, last: int) -> None:
     harness.evalai.edit(again, participant_team=numbers(harness, harness.submit("Rival", embeddings(1)))[0])
 
 
-@pytest.mark.parametrize("disturb", [simultaneous, moved_away, rerun])
+def repeated(harness: Harness, worker: StepWorker, last: int) -> None:
+    """EvalAI gives a number twice, which no other team could have had."""
+    again = harness.submit("Rival", embeddings(1))
+    number = harness.evalai.world.submissions[last]["submission_number"]
+    harness.evalai.edit(again, submission_number=number)
+
+
+@pytest.mark.parametrize("disturb", [simultaneous, moved_away, rerun, repeated])
 def test_no_number_turns_against_an_honest_file(
     harness: Harness, worker: StepWorker, disturb: Callable[[Harness, StepWorker, int], None]
 ) -> None:

@@ -26,7 +26,7 @@ from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
-from worker.verify import Status, Verdict, receipt_verdicts, verdicts
+from worker.verify import Status, receipt_verdicts, verdicts
 from worker.verify.public import opened as opened_repository
 
 pytestmark = pytest.mark.processes
@@ -38,12 +38,6 @@ SET_BACK_S = 200  # within what a check forgives between a commitment and a scor
 def clock() -> ManualClock:
     """It is today, because commands use the real clock."""
     return ManualClock(datetime.now(UTC))
-
-
-def verified(harness: Harness) -> list[Verdict]:
-    """Return the verdicts on the repository."""
-    with opened_repository(str(harness.board)) as repository:
-        return list(verdicts(repository))
 
 
 def lies(harness: Harness, stdout: Mapping[str, Any] | None = None) -> list[str]:
@@ -157,9 +151,9 @@ def test_a_phase_with_a_wrong_name_is_revealed_after_all_others(
     assert "Still open: eval." in harness.command(*words).stderr
     harness.decide("board", "close", "--phase", "eval", "--now")
     assert "not in the configuration: evla." in harness.decide("challenge", "reveal")
-    assert Status.NOT_REVEALED in {verdict.status for verdict in verified(harness)}
+    assert Status.NOT_REVEALED in {verdict.status for verdict in harness.verdicts()}
     assert "evla are published" in harness.decide(*words)
-    assert not {Status.NOT_REVEALED, Status.CONTRADICTED} & {verdict.status for verdict in verified(harness)}
+    assert not {Status.NOT_REVEALED, Status.CONTRADICTED} & {verdict.status for verdict in harness.verdicts()}
     assert "not in the configuration" not in harness.decide("challenge", "reveal")
 
 

@@ -113,5 +113,7 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
 
 
 def _is_unfinished(tx: Transaction, row: SubmissionRow) -> bool:
-    ended = [attempt.outcome for attempt in tx.attempts(pk=row.pk) if attempt.outcome is not None]
-    return row.state is State.UPLOADING or ended[-1:] == [Outcome.UNFINISHED]
+    if row.state is State.UPLOADING:
+        return True
+    unseen = row.message_phase is None  # its message would say that the upload is over
+    return unseen and any(attempt.outcome is Outcome.UNFINISHED for attempt in tx.attempts(pk=row.pk))

@@ -134,10 +134,16 @@ QUERIES = 64  # of one form, that differ in what they select
 
 
 class Tables:
-    """A connection inside a transaction; each part of :class:`worker.state.store.Transaction` adds the methods of its tables."""
+    """A connection inside a transaction; each part of :class:`worker.state.store.Transaction` adds the methods of its tables.
 
-    def __init__(self, connection: sa.Connection) -> None:
+    Args:
+        connection: The connection.
+        reads_only: Whether nothing changes what the transaction sees, not even itself.
+    """
+
+    def __init__(self, connection: sa.Connection, *, reads_only: bool = False) -> None:
         self._connection = connection
+        self._reads_only = reads_only
         self.moves: list[str] = []
 
     def _all(self, kind: type[Row], query: sa.Select[tuple[object, ...]], **parameters: Any) -> list[Row]:

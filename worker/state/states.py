@@ -82,6 +82,9 @@ ACTIVE = frozenset(
 )
 """States in which the participant still needs an answer."""
 
+UNFINISHED = ACTIVE | {State.UPLOADING, State.POSTED}
+"""States that the worker still has to change."""
+
 UNSCORED = ACTIVE - {State.SCORED, State.REJECTED} | {State.UPLOADING}
 """States in which what is answered is not decided yet."""
 

@@ -145,7 +145,7 @@ class Store:
             self._engine.connect().execution_options(**self._reading) as connection,
             connection.begin(),
         ):
-            yield Transaction(connection)
+            yield Transaction(connection, reads_only=True)
 
     def _begin_sqlite(self, connection: sa.Connection) -> None:
         """Begin a transaction; a write takes its lock at once."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 
 from worker.state.rows import SubmissionRow
 from worker.state.schema import QUERIES, Tables, alerts, outbox, submissions
-from worker.state.states import ACTIVE, ANSWERED, TRANSITIONS, State
+from worker.state.states import ACTIVE, ANSWERED, TRANSITIONS, UNFINISHED, State
 
 STEPS = ("elsewhere", "evaluate", "fetch", "hold", "post", "read", "set-back")
 """What comes before the number in the keys of alerts that end with their submission."""
@@ -103,7 +103,16 @@ class Submissions(Tables):
             superseded_by: Only those of which this submission is a re-run.
         """
         chosen = None if states is None else tuple(states)
+        narrowed = (phase, team, superseded_by) != (None, None, None)
+        if self._reads_only and not narrowed and chosen is not None and UNFINISHED.issuperset(chosen):
+            rows = (row for row in self._unfinished if row.state in chosen)
+            return [row for row in rows if row.read_at is None or not unread]
         return self._all(SubmissionRow, _selected(chosen, phase, team, superseded_by, unread=unread))
+
+    @cached_property
+    def _unfinished(self) -> list[SubmissionRow]:
+        """The unfinished submissions, read once: each stage of the worker asks for some of them, and there are few."""
+        return self._all(SubmissionRow, _selected(tuple(UNFINISHED), None, None, None, unread=False))
 
     def answers(self, states: Collection[State], *, phase: str) -> dict[int, str]:
         """Return the answers of a phase's submissions in these states, by pk; whole rows of thousands of submissions would take longer."""

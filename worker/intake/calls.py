@@ -226,10 +226,14 @@ class CallRunner:
             # Without an answer, what was known before goes on; at the start, that our clock is right.
             self.clock_agrees = self.clock_agrees is not False
             return
-        self.clock_agrees = abs(ahead) <= CLOCKS_AGREE
-        if self.clock_agrees:
-            self._context.resolve_alerts("clock")
+        if abs(ahead) <= CLOCKS_AGREE:
+            if (
+                self.clock_agrees is not True
+            ):  # as at the start: the worker before may have told the organizer
+                self._context.resolve_alerts("clock")
+            self.clock_agrees = True
             return
+        self.clock_agrees = False
         wrong = InfrastructureError(
             f"{clocks_differ(ahead)}, so the worker scores and publishes nothing: what it registers would have a wrong time for good.",
             hint="Set this machine's clock, for example with `timedatectl set-ntp true`. The worker then continues.",

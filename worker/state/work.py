@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 
 from scoring.scorecard import TaskScore, folds_to_json
 from worker.state.rows import AttemptRow, CellRow, Instant, OutboxRow
-from worker.state.schema import QUERIES, Tables, attempts, cells, outbox, submissions
+from worker.state.schema import Tables, attempts, cells, outbox, submissions
 from worker.state.states import Attempt, OutboxKind, Outcome
 
 _OPEN_ATTEMPTS = sa.select(attempts).where(attempts.c.closed_at.is_(None))
@@ -25,12 +25,7 @@ _LAST_TURNS = (
     .group_by(submissions.c.team_key)
 )
 _HAS_CELLS = sa.select(sa.exists().where(cells.c.phase == sa.bindparam("phase")))
-
-
-@lru_cache(maxsize=QUERIES)
-def _pending(kind: OutboxKind | None) -> sa.Select[Any]:
-    query = sa.select(outbox).where(outbox.c.done_at.is_(None)).order_by(outbox.c.not_before, outbox.c.id)
-    return query if kind is None else query.where(outbox.c.kind == kind)
+_PENDING = sa.select(outbox).where(outbox.c.done_at.is_(None)).order_by(outbox.c.not_before, outbox.c.id)
 
 
 class Work(Tables):
@@ -100,9 +95,13 @@ class Work(Tables):
 
     def pending(self, kind: OutboxKind | None = None, pk: int | None = None) -> list[OutboxRow]:
         """Return the calls that are still to be made, the earliest due first."""
-        return [
-            pending for pending in self._all(OutboxRow, _pending(kind)) if pk in (None, pending.submission)
-        ]
+        rows = self._pending if self._reads_only else self._all(OutboxRow, _PENDING)
+        return [row for row in rows if kind in (None, row.kind) and pk in (None, row.submission)]
+
+    @cached_property
+    def _pending(self) -> list[OutboxRow]:
+        """All calls that are still to be made, read once; in a transaction that writes they may change."""
+        return self._all(OutboxRow, _PENDING)
 
     def messaged_at(self, pk: int) -> datetime | None:
         """Return when a message about a submission last came; None if only the listing has shown it."""

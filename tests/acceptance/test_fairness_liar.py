@@ -268,6 +268,19 @@ def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
             assert copy[1].status is Status.NOT_REVEALED, copy  # it may be older than the answer
 
 
+def test_an_answer_after_the_end_waits_for_the_next_line(story: Story) -> None:
+    """Whoever sends once everything is revealed gets a receipt up to an interval before its line and its entry are published."""
+    repository = story.publish()
+    last = repository.log[-1]
+    due = {"batch": last.sequence, "chain": last.head, "commitment": "ab" * 32}
+    body = {**story.receipt(story.sent_by("A")[-1]), **due}
+    del body["signature"]
+    receipt = {**body, "signature": story.signer.sign(receipts.RECEIPT, body)}
+    for hours, status in ((1, Status.NOT_REVEALED), (4, Status.CONTRADICTED)):
+        on_receipt = list(receipt_verdicts(repository, receipt, now=last.made_at + hours * EVERY))
+        assert {verdict.status for verdict in on_receipt[1:]} == {status}, on_receipt
+
+
 FROM_THE_START = (
     "a friend's scores are raised",
     "an entry that was never registered",

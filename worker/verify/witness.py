@@ -112,7 +112,7 @@ def _claims(
         if receipt.commitment in {commitment for commitment, _ in phase.events}:
             yield from judged("", _on_the_board, receipt, phase, phase=phase.name)
             return
-    yield _nowhere(receipt, log, hidden=phases.keys() != set(repository.phases))
+    yield _nowhere(receipt, log, hidden=waits or phases.keys() != set(repository.phases))
 
 
 def _in_the_log(receipt: Receipt, log: Sequence[Line], *, waits: bool) -> Verdict:
@@ -161,7 +161,7 @@ def _is_restored(log: Sequence[Line], number: int) -> bool:
 
 
 def _nowhere(receipt: Receipt, log: Sequence[Line], *, hidden: bool) -> Verdict:
-    """Return the verdict on a receipt without a revealed entry; ``hidden`` says whether a phase is not revealed."""
+    """Return the verdict on a receipt without a revealed entry; ``hidden`` says whether more is to be revealed."""
     if _may_be_lost(receipt, log):
         scored = "scored" if receipt.q_mean is None else f"scored {receipt.q_mean}"
         return believed(
@@ -169,7 +169,7 @@ def _nowhere(receipt: Receipt, log: Sequence[Line], *, hidden: bool) -> Verdict:
             f" submission {receipt.submission} was {scored}. If no later submission of your team counts instead, show it to the organizers"
         )
     if hidden:
-        return not_revealed("your score belongs to a phase that has not been revealed yet")
+        return not_revealed("your score has not been revealed yet")
     return contradicted("every phase has been revealed, but your score is in none of them")
 
 

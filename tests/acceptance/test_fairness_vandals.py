@@ -333,7 +333,8 @@ def test_boards_before_the_first_commitment_are_a_lie_if_the_key_has_signed_them
         assert lies(repository) == {"order"}
         told = tip_sentences(repository, Status.BELIEVED)
     assert any(
-        "signed with the challenge's key, and have no commitment: commit" in sentence for sentence in told
+        "signed with the challenge's key, and have no commitment of this key: commit" in sentence
+        for sentence in told
     )
     clone.git("checkout", "-q", "main")
     clone.git("branch", "-qD", "other")

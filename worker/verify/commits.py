@@ -27,9 +27,9 @@ ABSENT = Blob(name="", size=0)
 REVEAL = re.compile(r"reveal/[^/\n]+/reveal\.json")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
-    """A commit, and its versions of the files that may only grow.
+    """A commit, and its versions of the files that may only grow; there is one of each in an opened repository.
 
     Attributes:
         commit: Its hash.

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from itertools import count, pairwise
+from itertools import count, pairwise, takewhile
 
 from leaderboard import Board, Decision, Terms
 from leaderboard.rendering import HISTORY, EntryRow, PhaseDocument, display_name, each_board, row_values
@@ -121,26 +121,23 @@ def _closed_again(repository: PublicRepository, phase: RevealedPhase) -> Iterato
             commitment, fields = events.read_opening(json.loads(line))
             if not fields.keys() <= shown.get(commitment, set()):
                 gone[commitment] = step
-    if gone:
-        opened = name_some(sorted(set(map(str, gone.values()))))
-        is_lost = all(map(repository.is_restored_since, gone.values()))
+    if steps := set(gone.values()):
+        is_lost = all(map(repository.is_restored_since, steps))
         yield (believed if is_lost else not_revealed)(
-            f"{opened} revealed more of {count_of(len(gone), 'event')} of its register than is revealed now"
+            f"{name_some(sorted(map(str, steps)))} revealed more of {count_of(len(gone), 'event')} of its register than is revealed now"
         )
 
 
 def _register_lines(repository: PublicRepository, name: str) -> Iterator[tuple[Step, bytes]]:
     """Yield the distinct lines of all versions of a register, newest first, each with the last commit that has it."""
     seen = set[int]()
-    for number in count(1):
-        before = len(seen)
-        for step, content in repository.latest(register_path(name, number)):
+    parts = (register_path(name, number) for number in count(1))
+    for path in takewhile(lambda path: any(repository.latest(path)), parts):
+        for step, content in repository.latest(path):
             for line in io.BytesIO(content):
                 if hash(line) not in seen:
                     seen.add(hash(line))
                     yield step, line
-        if len(seen) == before:
-            return
 
 
 def _registered(phase: RevealedPhase) -> set[str]:

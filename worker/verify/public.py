@@ -194,9 +194,8 @@ class PublicRepository:
 
     def is_restored_since(self, step: Step) -> bool:
         """Return whether the state was restored from a backup after a commit, according to the log; it may not know what that showed."""
-        published = step.version(receipts.PATH).size
-        later = receipts.read_log(self.files.get(receipts.PATH, b"")[published:])
-        return any(line.restored is not None for line in later)
+        published = self.files.get(receipts.PATH, b"")[: step.version(receipts.PATH).size].count(b"\n")
+        return any(line.restored is not None for line in self.log[published:])
 
     @cached_property
     def uncommitted(self) -> list[str]:

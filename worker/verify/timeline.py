@@ -71,10 +71,11 @@ def tip(repository: PublicRepository) -> Iterator[Verdict]:
             " it published. The newest commit that it has signed is checked instead"
         )
         yield Verdict(status=Status.CHANGED, sentence=sentence)
-    others = [step for step in seen.foreign if seen.key and step not in seen.changed_by]
+    changed_by = set(seen.changed_by)
+    others = [step for step in seen.foreign if seen.key and step not in changed_by]
     for is_signed, what in (
         (False, "are not the challenge's, and prove nothing"),
-        (True, "are signed with the challenge's key, and have no commitment"),
+        (True, "are signed with the challenge's key, and have no commitment of this key"),
     ):
         if named := [step for step in others if (step.key == seen.key) is is_signed]:
             yield believed(f"these commits {what}: {name_some(newest_first(named))}")
@@ -265,7 +266,7 @@ def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator
 
 def _compared(newer: PublicRepository, older: PublicRepository) -> Iterator[Verdict]:
     ours, seen = newer.commit, older.history
-    if ours is not None and ours != older.commit and ours.commit in seen.commits:
+    if ours and older.commit and ours.commit in seen.commits - {older.commit.commit}:
         sentence = (
             f"the older clone goes on after {ours}, which is checked here. The two were named the wrong way"
             " round, or somebody has forced the branch back; who did is not known"

@@ -1,9 +1,9 @@
 """Earlier versions: what the challenge signed before follows too, so that nothing can be shown for weeks and put right at the end.
 
 Bytes are compared for the newest commit only. Of every earlier version of a phase's JSON, the rows are those of its board, from the
-register or, before the reveal, from the history, and rules and close are those that were registered then; every id list is one that was
-committed to. Decisions, methods and links that are not in the register are told, because another version may write them otherwise. All
-else in earlier commits (HTML, README, figures, groups, reasons for moves) is taken on trust.
+register or, before the reveal, from the history, and rules and close are those that were registered then. Decisions, methods and links
+that are not in the register are told, because another version may write them otherwise. All else in earlier commits (HTML, README, figures,
+groups, reasons for moves) is taken on trust.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from itertools import count, pairwise, takewhile
 from leaderboard import Board, Decision, Terms
 from leaderboard.rendering import HISTORY, EntryRow, PhaseDocument, display_name, each_board, row_values
 from scoring.printable import count_of, name_some
-from scoring.protocol import ids_hash
-from worker.fairness import events, id_lists
+from worker.fairness import events
 from worker.fairness.decisions import decisions
 from worker.fairness.disclosure import register_path
 from worker.fairness.documents import Malformed, read
 from worker.fairness.events import SubmissionEvent
 from worker.fairness.register import LATEST
-from worker.participant.challenge import list_path
 from worker.verify.commits import Step
 from worker.verify.decisions import told
 from worker.verify.public import PublicRepository
@@ -81,7 +79,6 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
             terms.embedding_dim in dimensions,
             f"{step} asked for {count_of(terms.embedding_dim, 'number')} per id, to which there is no commitment",
         )
-    yield from _id_lists(repository, name)
     if phase is not None:
         yield from _closed_again(repository, phase)
     if number:
@@ -99,17 +96,6 @@ def documents(repository: PublicRepository, name: str, phase: RevealedPhase | No
         yield believed(
             f"deadline or limits, which are the organizers' words, were stated otherwise before: {name_some(changes)}"
         )
-
-
-def _id_lists(repository: PublicRepository, name: str) -> Iterator[Verdict]:
-    """Check that each id list was committed to, and say if it was withdrawn."""
-    path, committed = list_path(name), {entry.ids_hash for entry in repository.announced(name)}
-    for step, content in repository.versions(path):
-        require(
-            ids_hash(id_lists.read(content)) in committed, f"the id list in {step} is not one committed to"
-        )
-        if path not in repository.files:
-            yield not_revealed(f"{path} was published in {step}, and is not published now")
 
 
 def _closed_again(repository: PublicRepository, phase: RevealedPhase) -> Iterator[Verdict]:

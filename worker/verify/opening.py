@@ -15,7 +15,7 @@ from worker.fairness import commitments, id_lists, manifests
 from worker.participant.challenge import list_path
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import Promise, RevealedPhase
-from worker.verify.verdict import CheckEnded, Status, Verdict, believed, consistent, require
+from worker.verify.verdict import CheckEnded, Status, Verdict, believed, consistent, not_revealed, require
 
 
 def sequence(repository: PublicRepository) -> Verdict:
@@ -194,10 +194,16 @@ def _version(rows: Sequence[LabelRow], task: manifests.CommittedTask) -> str:
 
 
 def ids(repository: PublicRepository, phase: str) -> Iterator[Verdict]:
-    """Check that the id lists, the one offered to participants and the one of the reveal, are those that were committed to."""
-    for path in (list_path(phase), f"reveal/{phase}/ids.txt"):
+    """Check that the id lists, those offered to participants and the one of the reveal, are those that were committed to."""
+    committed, offered = [entry.ids_hash for entry in repository.announced(phase)], list_path(phase)
+    for step, content in repository.versions(offered):
+        is_one = ids_hash(id_lists.read(content)) in committed
+        require(is_one, f"the id list in {step} is not one committed to")
+        if offered not in repository.files:
+            sentence = f"{offered} was published in {step}, and is not published now"
+            yield not_revealed(sentence, check="earlier")
+    for path in (offered, f"reveal/{phase}/ids.txt"):
         if path in repository.files:
-            committed = {entry.ids_hash for entry in repository.announced(phase)[-1:]}
-            is_it = ids_hash(id_lists.read(repository.files[path])) in committed
+            is_it = ids_hash(id_lists.read(repository.files[path])) in committed[-1:]
             require(is_it, f"{path}: the id list is not the one committed to")
             yield consistent(f"{path}: the id list is the one committed to")

@@ -118,12 +118,15 @@ def test_splits_that_change_after_a_score_are_found(story: Story) -> None:
     assert lies(story.publish()) == set()
     told_at = score(story, "C").fields["at"]
     score(story, "C").fields["at"] = NAMED.isoformat()
-    assert "dev: beacon" in lies(story.publish())
+    assert "dev: splits" in lies(story.publish())
     score(story, "C").fields["at"] = told_at
-    for at, told in ((BEGUN, Status.BELIEVED), (story.revealed_at, Status.CONTRADICTED)):
+    for at, told, words in (
+        (BEGUN, Status.BELIEVED, "was changed after commitment 1, before the first score"),
+        (story.revealed_at, Status.CONTRADICTED, "were changed in commitment 2, after submissions"),
+    ):
         drawn(commit(NAMED), grind(None), commit(at))(story)
         found = [verdict for verdict in verdicts(story.publish()) if verdict.check == "splits"]
-        assert (found[0].status, "was changed in commitment 2" in found[0].sentence) == (told, True)
+        assert (found[0].status, words in found[0].sentence) == (told, True)
 
 
 def test_scores_of_other_tasks_than_the_board_has_are_not_recomputed(story: Story, tmp_path: Path) -> None:

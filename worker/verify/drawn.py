@@ -13,7 +13,6 @@ from worker.challenge.secrets import value_of
 from worker.fairness.drand import QUICKNET, is_signed
 from worker.fairness.manifests import Commitment
 from worker.verify.revealed import Promise, RevealedPhase
-from worker.verify.timeline import CLOCK_SLACK
 from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, require
 
 
@@ -64,10 +63,6 @@ def _check(phase: RevealedPhase, naming: Commitment, mixing: Commitment) -> None
         f"the value that was mixed into its splits is not the one of {round_of}",
     )
     require(mixing.made_at >= draw.at, f"commitment {number} mixed in {round_of}, which did not exist yet")
-    require(
-        phase.scored_at is None or phase.scored_at >= mixing.made_at - CLOCK_SLACK,
-        f"commitment {number} mixed in {round_of} after submissions had been scored on other splits",
-    )
     pairs = pairwise(phase.promises)
     changed = next((_changes(before, now) for before, now in pairs if now.public.sequence == number), "")
     require(

@@ -70,21 +70,23 @@ def commitment(phase: RevealedPhase) -> Verdict:
 
 
 def splits(phase: RevealedPhase) -> Verdict:
-    """Check that the seeds were fixed before the first score."""
+    """Check that the seeds were fixed before the first score, with the value that was mixed in."""
     require(
         phase.latest.is_opened,
         "the revealed key is not the one committed to: the splits may have been chosen",
     )
-    changed = [later.public for earlier, later in pairwise(phase.promises) if not earlier.is_opened]
-    if not changed:
+    scored_at = phase.scored_at
+    for earlier, later in pairwise(phase.promises):
+        is_same = earlier.manifest.secret_commitment == later.manifest.secret_commitment
+        require(
+            is_same or scored_at is None or later.public.made_at <= scored_at,
+            f"its random splits were changed in commitment {later.public.sequence}, after submissions had been scored",
+        )
+    others = [promise.public.sequence for promise in phase.promises if not promise.is_opened]
+    if not others:
         return consistent("the key of its random splits was fixed from the start")
-    entry = changed[-1]
-    require(
-        phase.scored_at is None or entry.made_at <= phase.scored_at,
-        f"the key of its random splits was changed in commitment {entry.sequence}, after submissions had been scored",
-    )
     return believed(
-        f"the key of its random splits was changed in commitment {entry.sequence}, before the first score; that it was not chosen is taken"
+        f"the key of its random splits was changed after commitment {others[-1]}, before the first score; that it was not chosen is taken"
         " on trust"
     )
 

@@ -396,7 +396,11 @@ def test_what_the_key_has_signed_counts_in_unsigned_commits(
 
 
 def test_a_commitment_that_nothing_opens_is_found(story: Story) -> None:
-    """Also one from after the reveal, because every push opens what is new."""
+    """Also one from after the reveal, because every push opens what is new; and what was revealed belongs to a commitment."""
+    manifests = story.reveals["dev"]["manifests"]
+    story.reveals["dev"]["manifests"] = {**manifests, "2": manifests["1"]}
+    assert "dev: commitment" in lies(story.publish())
+    story.reveals["dev"]["manifests"] = manifests
     first = story.entries[-1]
     second = {**first, "sequence": 2, "made_at": (story.revealed_at + EVERY).isoformat()}
     story.entries = [first, commitments.signed(second, story.signer)]

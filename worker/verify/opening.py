@@ -53,18 +53,16 @@ def sequence(repository: PublicRepository) -> Verdict:
 
 def commitment(phase: RevealedPhase) -> Verdict:
     """Check that the revealed manifests are those that were committed to."""
-    numbers = [str(entry.sequence) for entry in phase.repository.commitments if phase.name in entry.phases]
-    unopened = [number for number in numbers if number not in phase.document.manifests]
+    numbers = {str(entry.sequence) for entry in phase.repository.commitments if phase.name in entry.phases}
     require(
-        phase.document.manifests.keys() <= set(numbers),
-        "a manifest was revealed that belongs to no commitment",
+        phase.document.manifests.keys() == numbers,
+        "what was revealed does not open exactly the commitments to this phase",
     )
     for promise in phase.promises:
         require(
             promise.manifest.hash == promise.announced.manifest,
             f"the tasks are not those of commitment {promise.public.sequence}",
         )
-    require(not unopened, f"what was revealed does not open commitment {', '.join(unopened)}")
     tasks = count_of(len(phase.manifest.tasks), "task is the one", "tasks are the ones")
     return consistent(f"its {tasks} committed to")
 

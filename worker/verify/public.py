@@ -183,14 +183,9 @@ class PublicRepository:
     def _ends(self) -> list[int]:
         return list(accumulate(len(text) + 1 for _, text in self._boards))
 
-    @cached_property
-    def _restored_at(self) -> datetime:
-        """When the state was last restored from a backup, according to the log."""
-        return max((line.made_at for line in self.log if line.restored is not None), default=_NEVER)
-
     def may_show_again(self, made_at: datetime | None) -> bool:
         """Return whether a board was made before the state was last restored, which then shows what is older than the history."""
-        return (made_at or _NEVER) < self._restored_at
+        return any(line.restored is not None and (made_at or _NEVER) < line.made_at for line in self.log)
 
     def is_restored_since(self, step: Step) -> bool:
         """Return whether the state was restored from a backup after a commit, according to the log; it may not know what that showed."""

@@ -143,9 +143,8 @@ def order(repository: PublicRepository) -> Verdict | None:
     seen = repository.history
     if seen.key is None or not seen.whole:
         return None
-    uncommitted = (step for step in seen.foreign if step.key == seen.key)
     require(
-        not any(HISTORY in step.blobs for step in uncommitted),
+        not any(step.key == seen.key and HISTORY in step.blobs for step in seen.foreign),
         "boards were pushed without a commitment of the same key",
     )
     return consistent("the first commitment was pushed before any board, or with the first one")

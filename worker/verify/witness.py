@@ -207,15 +207,19 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
         _is(opening, "public_at_first", False, nonce),
         "your submission was revealed as private, but was not registered as private",
     )
+    ranked = {
+        row.team_key: other.name
+        for other in read_reveals(phase.repository).phases.values()
+        if phase.name in {decided.rules.eligible_if_scored_in for decided in other.replay.decisions.events}
+        for board in other.boards[-1:]
+        for row in board.standings
+    }
+    competes = [name for key, name in ranked.items() if _is(opening, "team_key", key, nonce)]
     is_shown = isinstance(event, ClosedEvent) and event.entry in phase.replay.qualifying
-    for other in read_reveals(phase.repository).phases.values():
-        rules = (decided.rules for decided in other.replay.decisions.events)
-        asks = any(each.eligible_if_scored_in == phase.name for each in rules)
-        ranked = {row.team_key for board in other.boards[-1:] for row in board.standings if asks}
-        require(
-            is_shown or not any(_is(opening, "team_key", key, nonce) for key in ranked),
-            f"because of your submission, your team may compete in phase {other.name}; the reveal hides whose submission it is",
-        )
+    require(
+        is_shown or not competes,
+        f"because of your submission, your team may compete in phase {', '.join(competes)}; the reveal hides whose submission it is",
+    )
     return consistent("your submission is private, and was revealed as private: it is on no board")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from leaderboard.rendering import HISTORY
 from tests.acceptance.fair_challenge import FILES, PHASES, Fair, lies, named
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.liar_draws import DRAWS, NAMED, commit, drawn, grind
@@ -405,6 +406,14 @@ def test_a_commitment_that_nothing_opens_is_found(story: Story) -> None:
     second = {**first, "sequence": 2, "made_at": (story.revealed_at + EVERY).isoformat()}
     story.entries = [first, commitments.signed(second, story.signer)]
     assert "dev: commitment" in lies(story.publish())
+
+
+def test_a_line_of_the_history_too_few_or_too_many_is_found(story: Story) -> None:
+    """Also by another version, which compares no bytes of pages."""
+    honest_lines = story.publish().files[HISTORY].splitlines(keepends=True)
+    for lines in (honest_lines[:-1], [*honest_lines, honest_lines[-1]]):
+        story.on_files = lambda files, lines=lines: {**files, HISTORY: b"".join(lines)}
+        assert "eval: boards" in lies(story.publish())
 
 
 def test_scores_on_hashed_labels_cannot_be_checked(happened: Story, story: Story, tmp_path: Path) -> None:

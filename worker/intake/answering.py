@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from scoring.errors import NeucoError
 from worker.answers.answers import Answer, release_at
 from worker.challenge.sections import PhaseSection
-from worker.evalai import Client, Rejected
+from worker.evalai import Client
 from worker.fairness.published import is_held
 from worker.intake import facts, quota
 from worker.intake.calls import Call
@@ -107,7 +107,7 @@ class PostAnswer(Call[None]):
         )
         tx.postpone(pending.id, not_before=moment)
         tx.note(row.pk, read_at=None)
-        if isinstance(error, Rejected) or self.fails_alone(pending.tries):
+        if self.is_told(error, pending.tries):
             tx.report(f"post:{row.pk}", error, now=now)
 
 

@@ -36,8 +36,7 @@ class Call(Act[Client, Result]):
         answer: Whether an answer depends on it, so that it may use the budget's reserve.
         ahead: How many calls must be able to follow at once: a reading that becomes too old before `running` can be sent is wasted.
         began_at: When it began: what it reads was true at that moment or later.
-        tries: How many calls of its name have failed in a row before it.
-        failed_at: When the last of them failed.
+        retry: How many calls of its name have failed in a row before it, and when the last of them did.
     """
 
     what: ClassVar[str] = "A call to EvalAI"
@@ -47,8 +46,7 @@ class Call(Act[Client, Result]):
     answer: bool = False
     ahead: int = 0
     began_at: datetime = field(init=False)
-    tries: int = field(init=False, default=0)
-    failed_at: datetime | None = field(init=False, default=None)
+    retry: Retry = field(init=False)
     records_wait: ClassVar[bool] = False
     """Whether its own failure schedules the next try; otherwise the runner does, for all calls of this name."""
     unhurried: ClassVar[bool] = False
@@ -64,20 +62,20 @@ class Call(Act[Client, Result]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer of an error that does not end by itself; the runner repeats the call, and ends the alert once it succeeds."""
-        if self.is_told(error, self.tries):
+        if self.is_told(error, self.retry.tries):
             tx.report(f"evalai.{self.name}", error, now=now)
 
     def is_told(self, error: NeucoError, tries: int) -> bool:
-        """Return whether the organizer is told of an error after so many failed tries; a refused token has an alert of its own."""
-        theirs = isinstance(error, OrganizerError) and not isinstance(error, AccountRefused)
-        return theirs or self.fails_alone(tries)
+        """Return whether the organizer is told of an error after so many failed tries.
 
-    def fails_alone(self, tries: int) -> bool:
-        """Return whether it has failed several times, although EvalAI has answered others meanwhile; an outage has an alert of its own."""
-        silent, answered = self.session.silent_since, self.session.answered_at
-        first = silent is not None and silent >= self.began_at
-        since = self.failed_at is not None and answered is not None and self.failed_at < answered
-        return tries + 1 >= ALERT_AFTER_TRIES and (first or since)
+        A refused token has an alert of its own, and so has an outage: what may be one must have failed several times, and EvalAI must have
+        answered another call since it failed last.
+        """
+        if not isinstance(error, InfrastructureError | NotPermitted):
+            return not isinstance(error, TokenRefused)
+        failed_at, silent_since = self.retry.failed_at, self.session.silent_since
+        answered = silent_since is None or (failed_at is not None and failed_at < silent_since)
+        return answered and tries + 1 >= ALERT_AFTER_TRIES
 
 
 class CallRunner:
@@ -147,8 +145,7 @@ class CallRunner:
             self._reloaded = False
             self._renew_client()
         self._calls_before, self._client.ahead = self._client.calls, None
-        retry = self._retries[call.name]
-        call.tries, call.failed_at = retry.tries, retry.failed_at
+        call.retry = self._retries[call.name]
         self._runner.start(call, self._client, now)
         if self.busy:
             self._budget.spend(now)
@@ -159,8 +156,8 @@ class CallRunner:
         if ended is None:
             return
         call = cast("Call[Any]", ended.act)
-        self._note_silence(ended.error, now)
         ended = self._runner.record(ended, now)
+        self._note_answer(call, ended.error, now)
         self._compare_clocks(now)
         # A call may consist of several requests; the others are counted now that their number is known.
         if (more := self._client.calls - self._calls_before - 1) > 0:
@@ -168,8 +165,6 @@ class CallRunner:
         if ended.given_up:  # its thread may still use the old client, which sends nothing more
             self._client.close()
             self._client = self._client.again()
-        if not isinstance(ended.error, InfrastructureError):  # a refusal is an answer
-            self._session.call_began_at, self._session.call_ended_at = call.began_at, now
         if ended.error is None:
             self._succeeded(call, now)
         else:
@@ -241,10 +236,11 @@ class CallRunner:
         )
         self._context.report("clock", wrong, now=now)
 
-    def _note_silence(self, error: NeucoError | None, now: datetime) -> None:
-        """Note since when EvalAI gives no usable answer; a refusal is one, unless it is of our account, which may do nothing then."""
-        since = self._session.silent_since
+    def _note_answer(self, call: Call[Result], error: NeucoError | None, now: datetime) -> None:
+        """Note a usable answer, or since when there is none; a refusal is one, unless it is of our account, which may do nothing then."""
+        session = self._session
         if not isinstance(error, InfrastructureError | NotPermitted):
-            self._session.silent_since, self._session.answered_at = None, now
-        elif since is None or now < since:  # the clock was set back
-            self._session.silent_since = now
+            session.call_began_at, session.call_ended_at = call.began_at, now
+            session.silent_since = None
+        elif session.silent_since is None or now < session.silent_since:  # the clock was set back
+            session.silent_since = now

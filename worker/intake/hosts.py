@@ -138,7 +138,7 @@ class HostsCall(Call[Result]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Raise an alert if failures go on."""
-        if self.is_told(error, self.tries):
+        if self.is_told(error, self.retry.tries):
             trouble = OrganizerError(
                 f"The hosts of the challenge cannot be read from EvalAI: {error.sentence}",
                 hint="The worker tries again. Until then, no new submission counts as the organizers' own.",

@@ -29,7 +29,6 @@ class Session:
         call_began_at: When the last call that EvalAI answered began; see :meth:`received_at`.
         call_ended_at: When its answer came.
         silent_since: Since when EvalAI has given no usable answer; None while it answers.
-        answered_at: When it gave the last one.
         unlisted: The submissions that the last comparison did not find in EvalAI's listing, and that were not read since.
         unseen: The submissions that no page of their phase's listing showed, and when.
     """
@@ -40,7 +39,6 @@ class Session:
     call_began_at: datetime | None = None
     call_ended_at: datetime | None = None
     silent_since: datetime | None = None
-    answered_at: datetime | None = None
     unlisted: list[int] = field(default_factory=list)
     unseen: dict[int, datetime] = field(default_factory=dict)
 

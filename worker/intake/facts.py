@@ -65,10 +65,10 @@ def take_facts(
         now: The time.
     """
     row = tx.add(facts.pk, now=now)
-    if row.state is State.SUPERSEDED:
-        return
     if row.submitted_at not in (None, facts.submitted_at):  # nobody can write this time
         _leave_another(tx, row, facts, asked_at=asked_at, now=now)
+        return
+    if row.state is State.SUPERSEDED:
         return
     if row.evalai_shows is None:
         record_first_sight(tx, row, facts, challenge=challenge, phases=phases)
@@ -91,16 +91,21 @@ def take_facts(
 def _leave_another(
     tx: Transaction, row: SubmissionRow, facts: Submission, *, asked_at: datetime, now: datetime
 ) -> None:
-    """Take nothing from a submission with the number of an earlier one, whose answer is not its; EvalAI lacks the earlier one."""
+    """Take nothing from a submission with the number of an earlier one, and send it no answer; EvalAI lacks the earlier one."""
     tx.note(row.pk, read_at=asked_at)
+    tx.complete(OutboxKind.POST, row.pk, now=now)
     if row.state in ACTIVE and row.posted is None:
         cancel(tx, row, now=now)
+    elif row.state in ACTIVE:  # its changed answer stays here
+        tx.move(row.pk, row.state, State.FAILED if row.state is State.REJECTED else State.POSTED)
+    if _is_gone(facts):
+        return
     text = (
         f"EvalAI has given the number {row.pk} to another submission, sent on {facts.submitted_at:%Y-%m-%d %H:%M:%S} UTC; this worker knows"
         f" one of {row.submitted_at:%Y-%m-%d %H:%M:%S} by it. So EvalAI was set up again, or restored from a backup. The new submission is"
         " neither scored nor answered. Ask its team to send it again; a challenge that was made anew needs a new folder."
     )
-    tx.raise_alert("evalai.another", "evalai.challenge_differs", text, now=now, happened=True)
+    tx.raise_alert(f"another:{row.pk}", "evalai.challenge_differs", text, now=now, happened=True)
 
 
 def follow_absence(tx: Transaction, row: SubmissionRow, *, elsewhere: bool, now: datetime) -> None:

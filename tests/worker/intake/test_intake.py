@@ -225,6 +225,14 @@ def test_a_number_that_evalai_gives_again_gets_nothing_of_the_earlier_submission
     worker.wait(60)
     assert (harness.status(first), len(harness.posts(first)), harness.teams()) == ("submitted", 1, ["A"])
     assert worker.alerts() == {"evalai.challenge_differs"}
+    assert harness.command("challenge", "retry", str(first)).returncode == 0
+    worker.wait(60)
+    assert (len(harness.posts(first)), worker.state(first)) == (1, State.PUBLISHED)
+    harness.evalai.edit(first, status="cancelled")
+    worker.wait(60)
+    worker.clock.advance(90000)
+    worker.wait(60)
+    assert worker.alerts() == set()
 
 
 def test_messages_that_ask_for_nothing(harness: Harness, worker: StepWorker) -> None:

@@ -183,8 +183,9 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
             with session.store.read() as tx:
                 if not withholds(tx, phase):
                     return
-                at = tx.fact("reconciled_at")
-                compared = at is not None and datetime.fromisoformat(at) >= session.now
+                # The listing has what was sent, and the queue tells which uploads were finished.
+                looks = [tx.fact(name) for name in ("reconciled_at", "polled_at")]
+                compared = all(at is not None and datetime.fromisoformat(at) >= session.now for at in looks)
                 open_rows = [
                     row
                     for row in tx.submissions(ACTIVE | {State.UPLOADING}, phase=phase)

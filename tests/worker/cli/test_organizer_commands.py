@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scoring.errors import OrganizerError
+from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from tests.worker.harness.overtaken import Overtaken
 from tests.worker.harness.terminal import shown
@@ -228,6 +228,10 @@ def test_a_close_names_the_upload_that_was_never_finished(harness: Harness) -> N
         worker.drive(lambda: worker.states().get(upload) == "uploading")
         worker.drive()
         ended = replace(session, now=worker.clock.now())
+        with worker.store.write() as tx:  # its message may be in the queue
+            tx.set_fact("reconciled_at", worker.clock.now().isoformat())
+        with pytest.raises(InfrastructureError, match="No worker is running"):
+            wait_for_answers(ended, "dev", tell=print)
         worker.wait(30)
         with pytest.raises(OrganizerError, match=f"upload of submission {upload} was not finished"):
             wait_for_answers(ended, "dev", tell=print)

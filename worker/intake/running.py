@@ -57,11 +57,6 @@ def _climbing(tx: Transaction) -> frozenset[tuple[int | None, str | None]]:
     )
 
 
-def runs_already(row: SubmissionRow) -> bool:
-    """Return whether EvalAI still shows it as running after its scoring died, so that it can start without another call."""
-    return row.remote_status == "running" and row.running_at is not None
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class SetRunning(Call[Submission]):
     """Make EvalAI show a submission as running; its child starts with the next step.

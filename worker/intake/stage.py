@@ -34,7 +34,7 @@ from worker.intake.reading import (
     ReadSubmission,
     Reconcile,
 )
-from worker.intake.running import SetRunning, next_to_run, runs_already
+from worker.intake.running import SetRunning, next_to_run
 from worker.intake.session import BATCH_WINDOW, Session
 from worker.runtime.acts import Start
 from worker.state import (
@@ -135,15 +135,8 @@ class Intake:
         if self.calls.busy or self.calls.fatal is not None:
             return
         chosen = None if self.session.remote is None else next_to_run(self._context, tx, now)
-        if chosen is not None and self._fresh(chosen, FRESH_TO_RUN, now) and runs_already(chosen):
-            yield partial(self._run_on, chosen.pk)
-        elif (call := self.next_call(tx, chosen, now)) is not None:
+        if (call := self.next_call(tx, chosen, now)) is not None:
             yield partial(self.calls.start, call, now)
-
-    def _run_on(self, pk: int) -> bool:
-        """Have a submission scored that EvalAI shows as running already, without a call."""
-        with self._context.store.write() as tx:
-            return tx.move(pk, State.FETCHED, State.SCORING)
 
     def next_call(self, tx: Transaction, chosen: SubmissionRow | None, now: datetime) -> Call[Any] | None:
         """Return the most urgent call, None if nothing is due; a submission was chosen to be scored next, or none."""

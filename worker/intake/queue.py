@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.timetable import Job
-from worker.evalai import AccountRefused, Client, Message, Throttled
+from worker.evalai import Client, Message
 from worker.intake import facts
 from worker.intake.calls import Call
 from worker.state import OutboxRow, Transaction
@@ -75,9 +75,9 @@ class DeleteMessage(Call[None]):
         tx.note_pending(self.pending.id, done_at=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Schedule the next try; an unknown receipt is given up, because its message comes back under a newer one."""
+        """Schedule the next try, or give the receipt up, which may be unknown by then: its message comes back under a newer one."""
         pending = self.pending
-        if pending.tries >= GIVE_UP_TRIES and not isinstance(error, Throttled | AccountRefused):
+        if pending.tries >= GIVE_UP_TRIES:
             tx.note_pending(pending.id, done_at=now)
         else:
             tx.postpone(pending.id, not_before=self.context.retry_at(now, pending.tries))

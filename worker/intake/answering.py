@@ -116,4 +116,4 @@ def defer(call: Call[Any], tx: Transaction, pk: int, error: NeucoError, now: dat
     tries = tx.known(pk).tries
     tx.note(pk, not_before=call.context.retry_at(now, tries), tries=tries + 1)
     if call.is_told(error, tries):
-        tx.report(f"read:{pk}", error, now=now)
+        tx.report(f"{call.name}:{pk}", error, now=now)

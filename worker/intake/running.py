@@ -84,7 +84,7 @@ class SetRunning(Call[Submission]):
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Move the submission to scoring."""
         tx.note(self.pk, evalai_shows=tx.known(self.pk).showing(status=result.status))
-        tx.resolve_alert(f"read:{self.pk}")
+        tx.resolve_alert(f"{self.name}:{self.pk}")
         tx.move(self.pk, State.FETCHED, State.SCORING, running_at=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:

@@ -13,7 +13,7 @@ from worker.state.rows import SubmissionRow
 from worker.state.schema import QUERIES, Tables, alerts, outbox, submissions
 from worker.state.states import ACTIVE, ANSWERED, TRANSITIONS, UNFINISHED, State
 
-STEPS = ("elsewhere", "evaluate", "fetch", "hold", "post", "read", "set-back")
+STEPS = ("elsewhere", "evaluate", "fetch", "hold", "post", "read", "running", "set-back")
 """What comes before the number in the keys of alerts that end with their submission."""
 _DISPUTED = submissions.c.hold.like("facts.%")  # as SubmissionRow.disputed
 _BY_PK = sa.select(submissions).where(submissions.c.pk.in_(sa.bindparam("pks", expanding=True)))

@@ -229,7 +229,7 @@ def test_an_outage_of_a_night_costs_nothing_but_time(harness: Harness, worker: S
 
 @pytest.mark.parametrize(
     ("names", "key", "arrives"),
-    [(("reconcile", "listing"), "evalai.listing", True), (("running",), "read:1001", False)],
+    [(("reconcile", "listing"), "evalai.listing", True), (("running",), "running:1001", False)],
 )
 def test_a_call_that_fails_alone_is_told(
     harness: Harness, names: tuple[str, ...], key: str, arrives: bool
@@ -246,7 +246,11 @@ def test_a_call_that_fails_alone_is_told(
         worker.wait(60)
         assert (worker.states().get(pk) == "published") is arrives
         with worker.store.read() as tx:
-            assert (key, "evalai.unreachable") in [(alert.key, alert.code) for alert in tx.alerts()]
+            (raised,) = [alert for alert in tx.alerts() if alert.key == key]
+        assert raised.code == "evalai.unreachable"
+        worker.wait(120)
+        with worker.store.read() as tx:
+            assert raised in tx.alerts()  # still the same, so that it was sent once
         failing.clear()
         worker.wait(61)
         worker.finish(pk)

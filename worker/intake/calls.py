@@ -157,7 +157,6 @@ class CallRunner:
             return
         call = cast("Call[Any]", ended.act)
         ended = self._runner.record(ended, now)
-        self._note_answer(call, ended.error, now)
         self._compare_clocks(now)
         # A call may consist of several requests; the others are counted now that their number is known.
         if (more := self._client.calls - self._calls_before - 1) > 0:
@@ -171,12 +170,13 @@ class CallRunner:
             self._failed(call, ended.error, now)
         if self._reloaded:  # the call may have begun with the old token or address
             self._retries.clear()
+        self._note_answer(call, ended.error, now)
 
     def _succeeded(self, call: Call[Result], now: datetime) -> None:
         for name in (call.name, ALL):
             self._retries.pop(name, None)
         self.last_error = self.refused = None
-        self._context.resolve_alerts(f"evalai.{call.name}", "evalai.unreachable", "evalai.token")
+        self._context.resolve_alerts(f"evalai.{call.name}", "evalai.token")
 
     def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
         self.last_error = error
@@ -187,11 +187,6 @@ class CallRunner:
             again_at = self._context.retry_at(now, retry.tries)
         retry.failed(now, again_at=again_at)
         self._context.log.warning(error.sentence, event_key=error.code, call=call.name, tries=retry.tries)
-        silent_since = self._session.silent_since
-        if silent_since is None:
-            self._context.resolve_alerts("evalai.unreachable")
-        elif now - silent_since >= OUTAGE:
-            self._context.report("evalai.unreachable", error, now=now)
         if isinstance(error, Throttled):
             self._budget.close(now, now + timedelta(seconds=max(1.0, error.retry_after_s)))
         elif isinstance(error, TokenRefused):
@@ -237,10 +232,13 @@ class CallRunner:
         self._context.report("clock", wrong, now=now)
 
     def _note_answer(self, call: Call[Result], error: NeucoError | None, now: datetime) -> None:
-        """Note a usable answer, or since when there is none; a refusal is one, unless it is of our account, which may do nothing then."""
+        """Note a usable answer, or tell of an outage; a refusal is an answer, unless it is of our account, which may do nothing then."""
         session = self._session
         if not isinstance(error, InfrastructureError | NotPermitted):
             session.call_began_at, session.call_ended_at = call.began_at, now
             session.silent_since = None
+            self._context.resolve_alerts("evalai.unreachable")
         elif session.silent_since is None or now < session.silent_since:  # the clock was set back
             session.silent_since = now
+        elif now - session.silent_since >= OUTAGE:
+            self._context.report("evalai.unreachable", error, now=now)

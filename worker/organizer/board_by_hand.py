@@ -183,9 +183,11 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
             with session.store.read() as tx:
                 if not withholds(tx, phase):
                     return
-                # The listing has what was sent, and the queue tells which uploads were finished.
-                looks = [tx.fact(name) for name in ("reconciled_at", "polled_at")]
-                compared = all(at is not None and datetime.fromisoformat(at) >= session.now for at in looks)
+                # The listing has what was sent; only the queue tells which uploads were finished.
+                compared, polled = (
+                    at is not None and datetime.fromisoformat(at) >= session.now
+                    for at in map(tx.fact, ("reconciled_at", "polled_at"))
+                )
                 open_rows = [
                     row
                     for row in tx.submissions(ACTIVE | {State.UPLOADING}, phase=phase)
@@ -199,7 +201,7 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
                     hint="Resolve this first, or add --now to close the phase without it.",
                     code="close.held",
                 )
-            if compared and all(row.state is State.UPLOADING for row in open_rows):
+            if compared and polled and all(row.state is State.UPLOADING for row in open_rows):
                 raise OrganizerError(
                     f"The upload of submission {open_rows[0].pk} was not finished, and EvalAI takes no file once a phase has ended.",
                     hint="Cancel the submission at EvalAI as a host, or add --now to close the phase without it.",

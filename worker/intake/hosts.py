@@ -102,11 +102,8 @@ def next_lookup(
 
 def unknown_authors(session: Session, tx: Transaction, now: datetime) -> list[SubmissionRow]:
     """Return the submissions whose author is unknown, except those that no page showed a while ago."""
-    return [row for row in _undecided(tx) if _may_be_listed(session.unseen.get(row.pk), now)]
-
-
-def _may_be_listed(looked_up: datetime | None, now: datetime) -> bool:
-    return looked_up is None or not looked_up <= now < looked_up + UNLISTED_FOR
+    unlisted = {pk for pk, moment in session.unseen.items() if moment <= now < moment + UNLISTED_FOR}
+    return [row for row in _undecided(tx) if row.pk not in unlisted]
 
 
 def _undecided(tx: Transaction) -> list[SubmissionRow]:

@@ -80,6 +80,8 @@ def a_push(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     hook.chmod(0o755)
     daemon = harness.run()
     harness.until(pushing.exists)
+    # While an answer is on its way, the next worker cannot know whether it arrived, and sends it again.
+    harness.until(lambda: set(harness.states().values()) == {"posted"})
     yield daemon
     hook.unlink()
 

@@ -217,9 +217,8 @@ class CallRunner:
             self.clock_agrees = self.clock_agrees is not False
             return
         if abs(ahead) <= CLOCKS_AGREE:
-            if (
-                self.clock_agrees is not True
-            ):  # as at the start: the worker before may have told the organizer
+            # At the start, too, because the worker before may have told the organizer.
+            if not self.clock_agrees:
                 self._context.resolve_alerts("clock")
             self.clock_agrees = True
             return

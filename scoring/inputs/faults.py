@@ -296,9 +296,8 @@ class Unreadable(Exception):
 
 
 ID_NAMES = ("id", "file_id")  # the second is what TerraTorch writes
-GROUP_NAMES = frozenset(
-    {"group", "groups"}
-)  # in any case, of a column that could say which samples belong together
+GROUP_NAMES = frozenset({"group", "groups"})
+"""Names, in any case, of a column that could say which samples belong together."""
 
 
 @dataclass(kw_only=True)

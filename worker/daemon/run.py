@@ -89,7 +89,7 @@ def repeat(
             signals.reload.set()
         lock.check()
         if schedule.keep(intervals(worker.context.configuration), utc_now(), time.monotonic()):
-            worker.intake.calls.clock_agrees = None
+            worker.intake.calls.doubt_clock()
         at_once, completed = step(worker, utc_now())
         if completed:
             watchdog.feed(utc_now())

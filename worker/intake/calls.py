@@ -113,6 +113,7 @@ class CallRunner:
         self._reloaded = False
         self._calls_before = 0  # count of the client when the current call began
         self.clock_agrees: bool | None = None
+        self._began_before = False  # whether the call under way began before our clock jumped
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
         self.refused: TokenRefused | None = None  # how EvalAI refused the token; None while it accepts it
@@ -131,6 +132,10 @@ class CallRunner:
         """Return whether a call's back-off is over."""
         return self._retries[name].due(now)
 
+    def doubt_clock(self) -> None:
+        """Compare the clocks again, because ours has jumped; a call that is under way cannot show how."""
+        self.clock_agrees, self._began_before = None, self._runner.busy
+
     def reload(self) -> None:
         """Make every call at once, with the currently configured token, because the cause of a failure may have been fixed."""
         self._reloaded = True
@@ -145,7 +150,7 @@ class CallRunner:
             self._reloaded = False
             self._renew_client()
         self._calls_before, self._client.ahead = self._client.calls, None
-        call.retry = self._retries[call.name]
+        call.retry, self._began_before = self._retries[call.name], False
         self._runner.start(call, self._client, now)
         if self.busy:
             self._budget.spend(now)
@@ -212,6 +217,8 @@ class CallRunner:
     def _compare_clocks(self, now: datetime) -> None:
         """Compare our clock with EvalAI's, and tell the organizer if they differ by minutes."""
         ahead = self._client.ahead
+        if self._began_before:
+            return
         if ahead is None:
             # Without an answer, what was known before goes on; at the start, that our clock is right.
             self.clock_agrees = self.clock_agrees is not False

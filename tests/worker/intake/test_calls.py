@@ -295,7 +295,7 @@ def test_a_clock_that_is_far_ahead_registers_and_signs_nothing(harness: Harness,
     with worker.store.read() as tx:
         attested = tx.fact(ATTESTED)
     right, worker.clock = worker.clock, ManualClock(worker.clock.now() + timedelta(days=10))
-    worker.daemon.intake.calls.clock_agrees = None  # as the loop does, which notices the jump
+    worker.daemon.intake.calls.doubt_clock()  # as the loop does, which notices the jump
     worker.drive(lambda: "clock.wrong" in worker.alerts())
     assert "10 days ahead of EvalAI's" in worker.alert("clock.wrong")
     for _ in range(30):
@@ -317,6 +317,21 @@ def test_a_clock_that_is_far_ahead_registers_and_signs_nothing(harness: Harness,
     worker.finish(pk)
     assert worker.alerts() == set()
     assert harness.contradictions() == []
+
+
+def test_a_call_that_began_before_the_clock_jumped_shows_nothing(harness: Harness) -> None:
+    """Its answer came at a moment between the old time and the new one, whatever the new one is."""
+    gate = Gate("after call poll")
+    with harness.worker(checkpoint=gate) as worker:
+        worker.drive()
+        gate.close()
+        worker.drive(gate.reached)
+        worker.clock = ManualClock(worker.clock.now() + timedelta(days=10))
+        calls = worker.daemon.intake.calls
+        calls.doubt_clock()
+        gate.open()
+        worker.drive(lambda: calls.clock_agrees is not None)
+        assert calls.clock_agrees is False
 
 
 def test_unknown_handles_are_given_up(harness: Harness, worker: StepWorker) -> None:

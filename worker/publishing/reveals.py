@@ -141,17 +141,15 @@ def _document(
 
 
 def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
-    """Return the openings of a phase's register: all entries, except private ones that were never on a board."""
+    """Return the openings of a phase's register: all entries, except those that were private or a trial all the time."""
     scored = {event.subject for event in tx.events(phase) if event.kind == events.SCORE}
     answered = {f"submission {row.pk}" for row in tx.submissions(phase=phase) if row.posted is not None}
-    newest = {event.subject: event.fields for event in tx.events(phase) if event.kind == events.SUBMISSION}
-    baselines = [
-        event.fields["rules"]["baselines"] for event in tx.events(phase) if event.kind == events.PHASE
-    ][-1]
+    decided = (event.fields["rules"] for event in tx.events(phase, kind=events.PHASE))
+    baselines = {name for rules in decided for name in rules["baselines"]}
     shown = {
-        subject
-        for subject, fields in newest.items()
-        if _is_shown(fields, stood, baselines, answered=subject in answered & scored)
+        event.subject
+        for event in tx.events(phase, kind=events.SUBMISSION)
+        if _is_shown(event.fields, stood, baselines, answered=event.subject in answered & scored)
     }
     qualifying = _qualifying(tx, phase)
     for event in tx.events(phase):
@@ -190,7 +188,7 @@ def _asking(tx: Transaction, phase: str) -> list[str]:
 def _is_shown(
     fields: events.Fields, stood: Collection[int], baselines: Collection[str], *, answered: bool
 ) -> bool:
-    """Return whether an entry is public: its score was shown and it was sent as public, or it was on a board at some time."""
+    """Return whether an entry is opened for what it was at some time: on a board, or answered and public, so that it counted."""
     public = answered and (fields["public_at_first"] or fields["public"])
     trial = fields["own"] and fields["method"] not in baselines
     return fields["submission"] in stood or bool(public and not trial)

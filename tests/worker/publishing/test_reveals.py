@@ -66,6 +66,24 @@ def test_a_private_entry_is_opened_once_the_board_of_another_phase_needs_it(
     assert harness.contradictions() == []
 
 
+@pytest.mark.parametrize("meanwhile", [True, False])
+def test_what_counted_at_some_time_is_open(harness: Harness, worker: StepWorker, *, meanwhile: bool) -> None:
+    """A submission that was public for a while counted for its team; boards of that time follow only if it is opened, and stays open."""
+    pk, _ = (harness.submit("A", embeddings(0), is_public=is_public) for is_public in (False, True))
+    worker.drive()
+    for is_public in (True, False):
+        harness.evalai.edit(pk, is_public=is_public)
+        worker.drive()
+        harness.decide("challenge", "follow", str(pk), "--reason", "a wish", "--yes")
+        worker.drive()
+        worker.stop()
+        if meanwhile or not is_public:
+            harness.decide("challenge", "reveal", "--phase", "dev", "--open")
+        assert harness.contradictions() == []
+        worker.start()
+    assert any("was made private" in verdict.sentence for verdict in harness.verdicts())
+
+
 @pytest.mark.parametrize("is_public", [True, False])
 def test_a_later_entry_changes_who_competes_in_another_phase(
     harness: Harness, worker: StepWorker, *, is_public: bool

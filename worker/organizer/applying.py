@@ -34,8 +34,7 @@ class Change:
 
     Attributes:
         phase: Codename.
-        differing: What differs between its files and settings and its record, in sentences, before the first score.
-        since: The same, after it.
+        differing: What differs between its files and settings and its record, in sentences.
         tasks: Which of its tasks differ, and how.
         rules: Names of the board's rules that differ.
         rules_before: The board's rules as they are recorded; None before the first score.
@@ -44,16 +43,20 @@ class Change:
 
     phase: str
     differing: tuple[str, ...] = ()
-    since: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     rules_before: PhaseRules | None = None
     plan: RescorePlan | None = None
 
     @property
+    def renews(self) -> bool:
+        """Whether the phase is recorded anew, because nothing was scored on the record that differs."""
+        return bool(self.differing) and self.rules_before is None
+
+    @property
     def due(self) -> bool:
         """Whether there is anything to do."""
-        return bool(self.differing or self.rules or self.plan)
+        return bool(self.renews or self.rules or self.plan)
 
 
 def read_change(session: OrganizerSession, codename: str) -> Change:
@@ -86,7 +89,7 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
     check_files(plan.missing)
     return Change(
         phase=codename,
-        since=found,
+        differing=found,
         tasks=tuple(task_changes(before.tasks, plan.setup.record.tasks)),
         rules=changed,
         rules_before=before.rules,
@@ -158,10 +161,10 @@ def moves(session: OrganizerSession, change: Change) -> str:
 def consequences(session: OrganizerSession, change: Change) -> Iterator[str]:
     """Yield what is different in a phase and what follows, in sentences."""
     name, plan = change.phase, change.plan
-    yield from change.differing or change.since
+    yield from change.differing
     if change.tasks:
         yield f"{name}: {'; '.join(change.tasks)}."
-    if change.differing:
+    if change.renews:
         yield f"{name}: a new commitment is made, which is published. Nothing has been scored in the phase yet."
     if change.rules:
         yield f"{name}: the next board uses the new {', '.join(change.rules)}. Scores stay."
@@ -188,7 +191,7 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
     Raises:
         OrganizerError: If their files cannot be read, or something was scored in one of them meanwhile.
     """
-    fresh = [session.phase(change.phase) for change in changes if change.differing]
+    fresh = [session.phase(change.phase) for change in changes if change.renews]
     if not fresh:
         return None
     secret, configuration = read_secret(session.configuration), session.configuration

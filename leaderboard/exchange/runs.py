@@ -175,14 +175,14 @@ def read_runs(folder: Path) -> PhaseRuns:
     )
 
 
-def _tests(folder: Path, runs: Iterable[str], task: str) -> set[tuple[str, str | None]]:
+def _tests(folder: Path, runs: Iterable[str], task: str) -> set[tuple[object, ...]]:
     """Return on which labels and splits a task was scored, by the runs whose results say it; those of NeuCo-Bench do not."""
     found = set()
     for run in runs:
         with suppress(OSError, ValidationError):
             result = read_result(folder / run, task)
             if result.labels is not None:
-                found.add((result.labels, result.splits))
+                found.add(_test(result))
     return found
 
 

@@ -84,6 +84,17 @@ def _disqualified_after_one_reveal(story: Story) -> None:
     story.on_files = files
 
 
+def _in_one_phase_before_a_restore(story: Story) -> None:
+    """Disqualify a team in one phase only, and say later that a backup was restored, which lacked no line of the log."""
+    disqualify("A", only_in="eval")(story)
+    at = story.of(events.PHASE)[-1].at
+    fields = {"kind": events.CHALLENGE, "phase": None, "what": "restored", "text": "A backup was restored."}
+    story.add(fields, at)
+    number = story.due(at)
+    none_lost = {"first": number, "last": number - 1}
+    story.on_lines = lambda body: {**body, "restored": none_lost} if body["sequence"] == number else body
+
+
 def _named_otherwise(story: Story) -> None:
     disqualify("A")(story)
 
@@ -183,6 +194,9 @@ DECISIONS: dict[str, Lie] = {
     ),
     "a disqualification after the reveal of another phase": Lie(
         _disqualified_after_one_reveal, "register", "was revealed with phase eval, but not with phase dev"
+    ),
+    "a disqualification in another phase only, before a restore": Lie(
+        _in_one_phase_before_a_restore, "register", "was revealed with phase eval, but not with phase dev"
     ),
     "another team named as disqualified": Lie(_named_otherwise, "page"),
     "a friend who is first without any task": Lie(

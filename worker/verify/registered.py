@@ -105,9 +105,8 @@ def _check_everywhere(phase: RevealedPhase, other: RevealedPhase) -> None:
             f"submission {submission} is registered in phase {other.name} and in phase {phase.name}",
         )
     opened = {commitment for commitment, _ in phase.events}
-    lost_until = phase.replay.restored_at  # a restored state may lack what was revealed before
     for commitment, event in other.events:
-        if event.phase is None and (lost_until is None or event.at >= lost_until):
+        if event.phase is None:
             require(
                 commitment in opened,
                 f"the event {event.kind} of {event.at.isoformat()} was revealed with phase {other.name}, but not with phase {phase.name}",

@@ -130,6 +130,19 @@ def _run_again(story: Story, by: int) -> None:
         event.fields.update(superseded_by=by) if event.fields["kind"] == events.SUBMISSION else None
 
 
+def _run_again_otherwise(**changes: Any) -> Tell:
+    """Run the winner's last submission again, and register the later run, which has the same file, with another fact."""
+
+    def tell(story: Story) -> None:
+        decide(story, events.SUBMISSION, facts(story, "A"), answered=False, superseded_by=4242)
+        for event in story.about(story.sent_by("A")[-1])[:-1]:
+            fields = {**event.fields, "submission": 4242, "entry": "ab" * 16}
+            fields |= {name: value for name, value in changes.items() if name in fields}
+            story.add(fields, event.at + timedelta(seconds=1))
+
+    return tell
+
+
 def with_ladder(story: Story) -> Story:
     """Change a story as if phase dev had used a ladder from the beginning."""
     for event in story.of(events.PHASE):
@@ -263,6 +276,16 @@ ENTRIES: dict[str, Lie] = {
         lambda story: _run_again(story, story.sent_by("C")[-1]),
         "dev: facts",
         "which is of another team or file",
+    ),
+    "an entry that was run again as a private one": Lie(
+        _run_again_otherwise(public_at_first=False, public=False),
+        "dev: facts",
+        "or was not sent in the same way",
+    ),
+    "an entry that was run again as an older one": Lie(
+        _run_again_otherwise(submitted_at="2023-09-14T00:00:00+00:00"),
+        "dev: facts",
+        "or was not sent in the same way",
     ),
     "an entry that was run again as one that nobody opens": Lie(
         lambda story: _run_again(story, 4242),

@@ -68,7 +68,8 @@ def belong(phase: RevealedPhase) -> Verdict:
             again = phase.replay.submissions.get(phase.replay.entry_of(facts.superseded_by or 0) or "")
             require(
                 again is None or _repeats(again.events[-1], facts),
-                f"{who} is registered as run again as submission {facts.superseded_by}, which is of another team or file",
+                f"{who} is registered as run again as submission {facts.superseded_by}, which is of another team or file,"
+                " or was not sent in the same way",
             )
             for name in (*FIXED, *ONCE_KNOWN):
                 value = getattr(facts, name)
@@ -99,9 +100,9 @@ def belong(phase: RevealedPhase) -> Verdict:
 
 
 def _repeats(later: SubmissionEvent, earlier: SubmissionEvent) -> bool:
-    """Return whether a submission can be a later run of another one."""
+    """Return whether a submission can be a later run of another one, of which it has all that was first seen but the number."""
     known = (
-        {getattr(facts, name) for facts in (earlier, later)} - {None} for name in ("team_key", *ONCE_KNOWN)
+        {getattr(facts, name) for facts in (earlier, later)} - {None} for name in (*FIXED[1:], *ONCE_KNOWN)
     )
     return later.submission > earlier.submission and all(len(values) < 2 for values in known)
 

@@ -10,6 +10,7 @@ from typing import Any
 from scoring.documents import UNREADABLE
 from worker.challenge.signing import fingerprint
 from worker.fairness import events, receipts
+from worker.fairness.decisions import minute
 from worker.fairness.documents import read
 from worker.fairness.events import ClosedEvent, ScoreEvent
 from worker.fairness.receipts import Line, Receipt
@@ -110,7 +111,7 @@ def _claims(
     phases = read_reveals(repository).phases
     for phase in phases.values():
         if receipt.commitment in {commitment for commitment, _ in phase.events}:
-            yield from judged("", _on_the_board, receipt, phase, phase=phase.name)
+            yield from judged("", _on_the_board, receipt, phase, now, phase=phase.name)
             return
     yield _nowhere(receipt, log, hidden=waits or phases.keys() != set(repository.phases))
 
@@ -173,9 +174,10 @@ def _nowhere(receipt: Receipt, log: Sequence[Line], *, hidden: bool) -> Verdict:
     return contradicted("every phase has been revealed, but your score is in none of them")
 
 
-def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
+def _on_the_board(receipt: Receipt, phase: RevealedPhase, now: datetime) -> Verdict:
     """Return what became of a submission whose score was opened."""
-    openings = zip(each_opening(phase.repository, phase.document), phase.events, strict=True)
+    repository, revealed_at = phase.repository, phase.document.revealed_at
+    openings = zip(each_opening(repository, phase.document), phase.events, strict=True)
     opening, event = next(
         (opening, event) for (_, opening), (commitment, event) in openings if commitment == receipt.commitment
     )
@@ -203,13 +205,19 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase) -> Verdict:
             " submissions of its own",
         )
         return believed(AS_A_TRIAL)
-    require(
-        _is(opening, "public_at_first", False, nonce),
-        "your submission was revealed as private, but was not registered as private",
-    )
+    if not _is(opening, "public_at_first", False, nonce):
+        overdue_at = revealed_at + MISSED * receipts.cadence(repository.commitments)
+        require(
+            repository.is_copy or now <= overdue_at,
+            "your submission was revealed as private, but was not registered as private",
+        )
+        return not_revealed(  # the next push opens it
+            f"according to the reveal of {minute(revealed_at)}, your submission had not been answered: check the repository at its address"
+            " again later"
+        )
     ranked = {
         row.team_key: other.name
-        for other in read_reveals(phase.repository).phases.values()
+        for other in read_reveals(repository).phases.values()
         if phase.name in {decided.rules.eligible_if_scored_in for decided in other.replay.decisions.events}
         for board in other.boards[-1:]
         for row in board.standings

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ import yaml
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.sandbox import ManualClock
+from worker.state import State
+from worker.verify import Status, receipt_verdicts
+from worker.verify.public import opened
 
 pytestmark = pytest.mark.processes
 
@@ -82,6 +86,32 @@ def test_what_counted_at_some_time_is_open(harness: Harness, worker: StepWorker,
         assert harness.contradictions() == []
         worker.start()
     assert any("was made private" in verdict.sentence for verdict in harness.verdicts())
+
+
+def test_an_answer_is_newer_than_the_reveal_that_has_its_score(harness: Harness, worker: StepWorker) -> None:
+    """A score may be opened before EvalAI has its answer; until the next push, this contradicts no receipt."""
+    harness.configure({"submission": {"answer_grid": 60}})
+    worker.reload()
+    harness.submit("A")
+    worker.drive()
+    worker.stop()
+    harness.decide("challenge", "reveal", "--phase", "dev", "--open")
+    worker.start()
+    pk = harness.submit("B")
+    worker.drive(lambda: worker.states().get(pk) == State.SCORED)
+    worker.stop()
+    harness.decide("board", "publish")
+    worker.start()
+    worker.drive(lambda: harness.status(pk) == "finished")
+    receipt, now = harness.stdout(pk)["receipt"], worker.clock.now()
+    with opened(str(harness.board)) as copy:
+        public, later = replace(copy, is_copy=False), now + timedelta(hours=4)
+        cases = (public, now, "not revealed"), (copy, later, "not revealed"), (public, later, "contradicted")
+        for repository, moment, status in cases:
+            assert [*receipt_verdicts(repository, receipt, now=moment)][-1].status == Status(status)
+    worker.drive()
+    with opened(str(harness.board)) as public:
+        assert [*receipt_verdicts(public, receipt)][-1].status is Status.CONSISTENT
 
 
 @pytest.mark.parametrize("is_public", [True, False])

@@ -130,6 +130,15 @@ def test_splits_that_change_after_a_score_are_found(story: Story) -> None:
         assert (found[0].status, words in found[0].sentence) == (told, True)
 
 
+def test_private_scores_and_trials_help_to_choose_splits_too(story: Story) -> None:
+    """That something was scored shows in the register, even if nothing else of it is open."""
+    drawn(commit(NAMED), grind(None), commit(BEGUN))(story)
+    assert lies(story.publish()) == set()
+    (private,) = (event for event in story.of(events.SCORE) if not event.whole)
+    private.fields["at"] = (BEGUN - timedelta(minutes=1)).isoformat()
+    assert "dev: splits" in lies(story.publish())
+
+
 def test_scores_of_other_tasks_than_the_board_has_are_not_recomputed(story: Story, tmp_path: Path) -> None:
     """Tasks that change after the close leave the board as it is, and its own labels are not published."""
     *before, close = story.of(events.PHASE)

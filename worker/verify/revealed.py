@@ -130,8 +130,8 @@ class RevealedPhase:
 
     @property
     def scored_at(self) -> datetime | None:
-        """When the first open score was made; None if there is none."""
-        return min((history.events[0].at for history in self.replay.scores.values()), default=None)
+        """When the first score was made, whether or not it is open; None if there is none."""
+        return next((event.at for _, event in self.events if event.kind == events.SCORE), None)
 
     @property
     def with_labels(self) -> bool:

@@ -265,6 +265,19 @@ def test_organizers_own_receipt_contradicts_no_decision(story: Story) -> None:
     assert (last.status, "a trial of their own" in last.sentence) == (Status.BELIEVED, True)
 
 
+@pytest.mark.parametrize("is_hosts", [True, False])
+def test_a_trial_that_a_rival_has_sent_is_contradicted(story: Story, *, is_hosts: bool) -> None:
+    """A team that competes sends no trials; whose the organizers' baseline is may be registered only after its file."""
+    baseline = next(event for event in story.of(events.SUBMISSION) if event.fields["own"])
+    baseline.fields["own"] = False
+    submission = story.sent_by("A")[-1]
+    for event in story.about(submission):
+        event.whole, event.fields["own"] = False, True
+        event.fields["team_key"] = (baseline if is_hosts else event).fields["team_key"]
+    last = list(receipt_verdicts(story.publish(), story.receipt(submission)))[-1]
+    assert (last.status is Status.BELIEVED, "team A sent it" in last.sentence) == (is_hosts, not is_hosts)
+
+
 def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
     """A receipt may arrive before the log's line that it names, but a line that stays missing is a contradiction, also the first one."""
     late, early = (story.receipt(story.sent_by("A")[place]) for place in (-1, 0))

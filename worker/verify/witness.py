@@ -196,7 +196,8 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase, now: datetime) -> Verd
             facts.team_key: facts.team
             for history in phase.replay.submissions.values()
             for facts in history.events
-            if not facts.own
+            if facts.answered
+            and not facts.own  # before its author was known, the organizers' own was taken for a participant's
         }
         rival = [name for key, name in teams.items() if _is(opening, "team_key", key, nonce)]
         require(

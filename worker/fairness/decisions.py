@@ -160,7 +160,7 @@ def _moved(
         yield f"was taken off the board: {TAKEN_OFF[off.place].format(by=off.by)}", ""
     if any(getattr(earlier, name) != getattr(later, name) for name in DESCRIBED):
         yield "was given another method or other links", later.reason
-    if is_baseline and rules and not membership.is_baseline(earlier, rules):
+    if is_baseline and rules and earlier.answered and not membership.is_baseline(earlier, rules):
         yield "became a baseline", later.reason
 
 

@@ -59,6 +59,27 @@ def test_only_hosts_have_baselines(harness: Harness, worker: StepWorker) -> None
     assert not {"Organizers", "cohost"} & {team for line in history(harness) for team in line}
 
 
+def test_a_file_that_is_registered_before_its_author_is_known_changes_nothing_later(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """What becomes known before the answer is no decision."""
+    other = harness.submit("A")
+    worker.drive()
+    baseline = harness.submit("host", embeddings(1), method_name=BASELINE)
+    worker.drive(lambda: worker.states().get(baseline) == "fetched")
+    harness.decide("challenge", "disqualify", str(other))
+    worker.drive()
+    with worker.store.read() as tx:
+        about = [event.fields for event in tx.events() if event.fields.get("submission") == baseline]
+    assert [about[place]["own"] for place in (0, -1)] == [False, True]
+    page = harness.published("README.md")
+    assert ("was disqualified" in page, "late baseline" in page, "became a baseline" in page) == (
+        True,
+        True,
+        False,
+    )
+
+
 def test_a_baseline_is_a_decision_only_after_the_first_ranked_entry(
     harness: Harness, worker: StepWorker
 ) -> None:

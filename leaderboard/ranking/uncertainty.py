@@ -150,9 +150,9 @@ def studentized(
         fewest: The smallest number of finite folds of a task.
 
     Returns:
-        None if there are fewer than two folds, or if more than half of the replicates are left out.
+        None if there are fewer than three folds, or if more than half of the replicates are left out.
     """
-    if fewest < 2:
+    if fewest < 3:  # of two folds, the replicates that vary are all alike
         return None
     if error <= LEAST_ERROR:
         return (value, value)

@@ -296,7 +296,7 @@ def influence(cell: np.ndarray, draw: np.ndarray) -> tuple[float, np.ndarray]:
 def interval(means: np.ndarray, errors: np.ndarray, fewest: int) -> tuple[float, float] | None:
     """Return the 95 % interval of an entry's mean Q."""
     used = errors[1:] > 1e-9
-    if fewest < 2 or (errors[0] > 1e-9 and used.mean() < 0.5):
+    if fewest < 3 or (errors[0] > 1e-9 and used.mean() < 0.5):
         return None
     if errors[0] <= 1e-9:
         return round(means[0], 6), round(means[0], 6)

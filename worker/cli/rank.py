@@ -242,10 +242,10 @@ def _pairing(unpaired: Sequence[str]) -> str:
 
 def _remarks(compared: Compared) -> Iterator[str]:
     """Explain the intervals, and what was left out."""
-    certain = any(
-        difference.is_certain for each in compared.comparisons for difference in (*each.tasks, each.overall)
-    )
-    meaning = "* The interval does not contain 0." if certain else "Every interval contains 0."
-    yield f"{meaning} Intervals reflect the random splits, not new data."
+    differences = [each for of in compared.comparisons for each in (*of.tasks, of.overall) if each.interval]
+    if differences:
+        certain = any(difference.is_certain for difference in differences)
+        meaning = "* The interval does not contain 0." if certain else "Every interval contains 0."
+        yield f"{meaning} Intervals reflect the random splits, not new data."
     if compared.left_out:
         yield f"Left out, because some run has no score: {', '.join(compared.left_out)}."

@@ -49,6 +49,15 @@ def test_a_run_compared_with_itself_has_no_difference() -> None:
     assert low < 0 < high
 
 
+def test_two_folds_are_too_few_for_an_interval() -> None:
+    """A draw that varies has each of them once, so all replicates would be alike, and the interval a point."""
+    pairs = [
+        pair(np.array([0.7, 0.8]), np.array([0.5, 0.7]), splits=f"split {number}") for number in range(8)
+    ]
+    comparison = compare(pairs, epsilon=EPSILON)
+    assert [each.interval for each in (*comparison.tasks, comparison.overall)] == [None] * 9
+
+
 @pytest.mark.parametrize("paired", [True, False])
 def test_folds_with_the_same_test_part_count_once(paired: bool) -> None:
     """The interval is about as wide as that of a mean score for each part, not as narrow as that of so many independent folds."""

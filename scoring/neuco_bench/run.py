@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -119,11 +120,12 @@ def score_run(
     scale = reference_moments(matrix) if settings.standardize_embeddings else NEUTRAL
     probe = make_probe(settings.probe_type, settings.probe_params, seed=seed, threads=threads)
     rows = {identifier: row for row, identifier in enumerate(material.embeddings.ids)}
-    tasks, warnings = _large_enough(material.tasks, rows)
+    tasks, small = _large_enough(material.tasks, rows)
+    tasks, unused = _with_used_labels(tasks, rows)
     # All tasks are checked before the first is trained.
     joined = [_join(task, rows, normalize=settings.normalize_labels) for task in tasks]
     reports: list[TaskReport] = []
-    warnings = [*material.warnings, *warnings]
+    warnings = [*material.warnings, *small, *unused]
     if scale is not NEUTRAL:
         warnings.extend(_dominant(material.embeddings, scale))
     is_judged = settings.probe_type == "linear" and scale is not NEUTRAL
@@ -144,7 +146,8 @@ def score_run(
     names = [task.name for task in tasks]
     reports.sort(key=lambda report: names.index(report.data.name))
     for report in reports:
-        warnings.extend([*_remarks(report), *_few_groups(report), *_equal_labels(report)])
+        for remarks in (_remarks, _untested_labels, _few_groups, _equal_labels):
+            warnings.extend(remarks(report))
     warnings.extend(_short(reports))
     return RunReport(
         tasks=tuple(reports),
@@ -204,6 +207,25 @@ def _large_enough(
         )
     enough = [task for task in tasks if counts[task.name] >= MINIMUM_ROWS]
     return enough, [f"{sentence}. It is left out." for sentence in small]
+
+
+def _with_used_labels(
+    tasks: Sequence[LabeledTask], rows: Mapping[str, int]
+) -> tuple[list[LabeledTask], list[str]]:
+    """Leave out the labels that no sample with an embedding has, each of which would count as an F1 of 0; also return warnings."""
+    kept, warnings = [], []
+    for task in tasks:
+        if task.kind is not TaskType.MULTILABEL:
+            kept.append(task)
+            continue
+        used = task.labels[[identifier in rows for identifier in task.ids]].max(axis=0) > 0
+        kept.append(replace(task, labels=task.labels[:, used], classes=tuple(compress(task.classes, used))))
+        if unused := [*compress(task.classes, ~used)]:
+            warnings.append(
+                f"{task.name}: {count_of(len(unused), 'label was', 'labels were')} left out, because no sample with an embedding has"
+                f" {'it' if len(unused) == 1 else 'one'}: {name_some(unused, 3)}."
+            )
+    return kept, warnings
 
 
 def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
@@ -362,3 +384,17 @@ def _remarks(report: TaskReport) -> Iterator[str]:
         )
     if empty and report.data.kind is TaskType.CLASSIFICATION:
         yield f"{name}: {count_of(empty, 'fold has', 'folds have')} no positive sample to test on, which makes an F1 of 0."
+
+
+def _untested_labels(report: TaskReport) -> Iterator[str]:
+    """Warn of folds whose test part lacks one of several labels, whose F1 is then 0 whatever the embeddings are."""
+    if report.data.kind is not TaskType.MULTILABEL:
+        return
+    tested = [report.data.targets[fold.test].max(axis=0).tolist() for fold in report.folds]
+    if number := sum(not all(of_fold) for of_fold in tested):
+        by_label = zip(report.data.classes, zip(*tested, strict=True), strict=True)
+        names = name_some([name for name, of_label in by_label if not all(of_label)], 3)
+        yield (
+            f"{report.data.name}: in {number} of {count_of(len(tested), 'fold')}, no sample to test on has one of the labels, which"
+            f" makes the F1 of this label 0: {names}."
+        )

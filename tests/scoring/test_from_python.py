@@ -120,6 +120,17 @@ def test_a_misleading_score_is_marked() -> None:
     assert enough.to_frame()["score"].min() > 0.5 > short.to_frame()["score"].max()
 
 
+def test_a_label_without_samples_takes_nothing_from_a_score() -> None:
+    """One that only samples left out have is left out, too; if a test part lacks one, a warning says that its F1 is 0."""
+    rows = np.eye(2)[[0, 1] * 40]
+    labels = [["a"], ["b"]] * 30 + [["gone"], ["a", "gone"]] * 10
+    with pytest.warns(UserWarning, match="label: 1 label was left out.* has it: gone"):
+        assert scoring.score(rows, labels, "ridge", folds=10, exclude=range(60, 80)).q == 100
+    labels[60:] = [["a", "rare"], ["b"], *[["a"], ["b"]] * 9]
+    with pytest.warns(UserWarning, match=r"in \d of 10 folds, no sample to test on has one of the.*: rare\."):
+        scoring.score(rows, labels, "ridge", folds=10)
+
+
 def test_without_tasks_there_is_an_empty_table() -> None:
     """As in NeuCo-Bench, a filter that names no task is no error."""
     with pytest.warns(UserWarning, match="no task is scored"):

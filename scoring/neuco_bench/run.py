@@ -123,7 +123,7 @@ def score_run(
     tasks, small = _large_enough(material.tasks, rows)
     tasks, unused = _with_used_labels(tasks, rows)
     # All tasks are checked before the first is trained.
-    joined = [_join(task, rows, normalize=settings.normalize_labels) for task in tasks]
+    joined = [_join(task, rows, matrix, normalize=settings.normalize_labels) for task in tasks]
     reports: list[TaskReport] = []
     warnings = [*material.warnings, *small, *unused]
     if scale is not NEUTRAL:
@@ -254,7 +254,7 @@ def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
 
 
 def _join(
-    task: LabeledTask, rows: Mapping[str, int], *, normalize: bool
+    task: LabeledTask, rows: Mapping[str, int], matrix: NDArray[np.float32], *, normalize: bool
 ) -> tuple[NDArray[np.intp], ProbeInput]:
     """Return the row of each sample of a task, in the order of the label file and without ids that have no embedding; and its input.
 
@@ -266,6 +266,12 @@ def _join(
     labels = task.labels[labeled]
     is_scaled = normalize and task.kind is TaskType.REGRESSION
     index = np.array([rows[task.ids[place]] for place in labeled], dtype=np.intp)
+    if all(np.array_equal(matrix[row], matrix[index[0]]) for row in index):
+        raise OrganizerError(
+            f"All {len(index)} samples of the task {task.name} have the same embedding of {count_of(matrix.shape[1], 'value')}.",
+            hint="Check how the embeddings were computed, or exclude the task with task_filter.",
+            code="standalone.equal_rows",
+        )
     return index, ProbeInput(
         name=task.name,
         kind=task.kind,

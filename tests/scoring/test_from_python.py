@@ -131,6 +131,17 @@ def test_a_label_without_samples_takes_nothing_from_a_score() -> None:
         scoring.score(rows, labels, "ridge", folds=10)
 
 
+def test_a_task_whose_embeddings_are_equal_is_refused() -> None:
+    """Nothing can be learned from them, although the embeddings of other tasks differ."""
+    rows = np.zeros((60, 2))
+    rows[30:] = np.random.RandomState(0).standard_normal((30, 2))
+    labels = {"first": [*range(30), *[None] * 30], "last": [*[None] * 30, *range(30)]}
+    with pytest.raises(
+        ValueError, match="All 30 samples of the task first have the same embedding of 2 values"
+    ):
+        scoring.score(rows, labels, "ridge", folds=2)
+
+
 def test_without_tasks_there_is_an_empty_table() -> None:
     """As in NeuCo-Bench, a filter that names no task is no error."""
     with pytest.warns(UserWarning, match="no task is scored"):

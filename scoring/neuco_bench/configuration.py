@@ -190,6 +190,8 @@ def _differences(settings: StandaloneSettings, given: Mapping[str, Any]) -> Iter
             yield f"The settings of svm are drawn at random, so these opt_params have no effect: {', '.join(unused)}."
     if settings.task_filter == ():
         yield "task_filter is an empty list, so no task is scored. Remove it to score all."
+    if settings.k_folds == 1:
+        yield "One fold has no standard deviation, so Q is 100 times the score, and means less than with more folds."
 
 
 def _unknown(values: Mapping[str, Any]) -> Iterator[str]:

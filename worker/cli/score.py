@@ -243,6 +243,7 @@ def _settings(
 ) -> StandaloneSettings:
     """Read the configuration; without one, use the sample values and say so. The other options come before it."""
     from scoring.neuco_bench.configuration import SAMPLE, overridden, parse_settings, read_settings
+    from scoring.printable import count_of
 
     usual = Path("config.yaml")  # NeuCo-Bench's
     if config is not None or usual.is_file():
@@ -250,8 +251,8 @@ def _settings(
     settings = parse_settings(overridden(SAMPLE, folds=folds, probe=probe, epochs=epochs))
     params = ", ".join(f"{name} {value}" for name, value in settings.probe_params.items())
     console.print(
-        f"There is no {usual}, so NeuCo-Bench's sample values are used: {settings.k_folds} folds and the probe {settings.probe_type}"
-        f"{f' ({params})' if params else ''}.",
+        f"There is no {usual}, so NeuCo-Bench's sample values are used: {count_of(settings.k_folds, 'fold')} and the probe"
+        f" {settings.probe_type}{f' ({params})' if params else ''}.",
         markup=False,
         soft_wrap=True,
     )

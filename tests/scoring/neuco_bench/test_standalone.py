@@ -346,6 +346,8 @@ def test_what_neuco_bench_does_differently_is_said() -> None:
     stored = parse_settings({"k_folds": 2, "epochs": 1, "device": "cpu", "store_probes": True})
     assert (stored.store_probes, stored.raw) == (True, {"k_folds": 2, "epochs": 1, "store_probes": True})
     assert ["draws random numbers" in warning for warning in stored.warnings] == [True]
+    alone = parse_settings({"k_folds": 1, "epochs": 1})
+    assert ["Q is 100 times the score" in warning for warning in alone.warnings] == [True]
 
 
 def test_a_run_without_tasks_has_no_score(tmp_path: Path) -> None:

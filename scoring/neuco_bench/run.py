@@ -349,13 +349,19 @@ def _short(reports: Sequence[TaskReport]) -> Iterator[str]:
 
 
 def _few_groups(report: TaskReport) -> Iterator[str]:
-    """Warn of groups that are too few for different folds."""
-    groups = 0 if report.data.groups is None else int(report.data.groups.max()) + 1
-    if 0 < groups < 2 / TEST_SIZE:
-        different = len({*report.test_parts}) or len(report.folds)
+    """Warn of groups that are too few for different folds, or too large to be tested on."""
+    if report.data.groups is None:
+        return
+    name, sizes = report.data.name, np.bincount(report.data.groups)
+    different = len({*report.test_parts}) or len(report.folds)
+    parts = f"{count_of(len(report.folds), 'fold has', 'folds have')} {count_of(different, 'different test part')}"
+    if len(sizes) < 2 / TEST_SIZE:
+        yield f"{name}: there are only {len(sizes)} groups, so {parts}."
+    large = sizes[(sizes >= 2 * TEST_SIZE * sizes.sum()) & (sizes > sizes.min())]
+    if len(large):
         yield (
-            f"{report.data.name}: there are only {groups} groups, so {count_of(len(report.folds), 'fold')} have"
-            f" {count_of(different, 'different test part')}."
+            f"{name}: {large.sum() / sizes.sum():.0%} of the samples are never tested on, because their groups ({len(large)}) have at least"
+            f" {2 * TEST_SIZE:.0%} of all each; {parts}. Divide large groups."
         )
 
 

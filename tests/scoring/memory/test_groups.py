@@ -121,6 +121,15 @@ def test_few_groups_are_told_and_equal_folds_count_once() -> None:
     assert "test_parts" not in EXPECTED.to_dict()["tasks"]["label"]  # of many groups
 
 
+def test_groups_that_are_too_large_to_be_tested_on_are_told() -> None:
+    """Scores are then those of the small groups; if all of these are always tested together, they hardly differ, and Q is high."""
+    tiles = [*np.repeat(range(4), (ROWS - 20) // 4), *range(4, 24)]
+    with pytest.warns(
+        UserWarning, match=r"83% of the samples are never tested on, because their groups \(4\)"
+    ):
+        ridge(MATRIX, LABELS, tiles)
+
+
 GROUPED = {"id": [*IDS], "height": LABELS, "group": TILES}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -153,15 +154,18 @@ def test_files_and_labels_are_enough(
 ) -> None:
     """`score FILE... LABELS` scores each file by NeuCo-Bench's sample values and marks scores of too few steps; labels may be one file."""
     case = small_case()
-    for name in ("one.csv", "two.csv"):
-        shutil.copy(case / "embeddings.csv", tmp_path / name)
+    shutil.copy(case / "embeddings.csv", tmp_path / "one.csv")
+    (tmp_path / "two.csv").symlink_to(case / "embeddings.csv")
+    (tmp_path / "net-v1.5").mkdir()
+    table = pd.read_csv(tmp_path / "one.csv", dtype={"id": str})
+    table.to_parquet(tmp_path / "net-v1.5/part.parquet")
     monkeypatch.chdir(tmp_path)
-    assert guarded(["score", "one.csv", "two.csv", str(case / "labels"), "--folds", "2"]) == 0
+    assert guarded(["score", "one.csv", "two.csv", "net-v1.5", str(case / "labels"), "--folds", "2"]) == 0
     shown = capsys.readouterr()
     assert "Set epochs to" in shown.err
     assert "*" in shown.out
     runs = {path.parent.name.split("_")[0] for path in Path("results/results").glob("*/results_summary.json")}
-    assert runs == {"one", "two"}
+    assert runs == {"one", "two", "net-v1.5"}
     assert (
         guarded(["score", "one.csv", str(case / "labels" / "sign__cls.csv"), "--json", "--folds", "2"]) == 0
     )

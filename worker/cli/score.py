@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -156,7 +157,7 @@ def score(
         for note in material.notes:
             console.print(f"Note: {note}", markup=False, soft_wrap=True)
         _check_libraries(material, settings)
-        method, scored = method_name or file.resolve().stem, []
+        method, scored = method_name or _method(file), []
         for part, suffix in _parts(material, widths):
             inputs = inputs_digest(part, settings, seed)
             folder = finished_run(output_dir, phase=phase, method=method + suffix, inputs=inputs)
@@ -206,6 +207,12 @@ def _files(paths: list[Path], submission: Path | None, labels: Path | None) -> t
             code="standalone.no_files",
         )
     return files, labels
+
+
+def _method(file: Path) -> str:
+    """Return the name of a file's or folder's runs; a link, such as one to a cache, has its own name."""
+    place = Path(os.path.abspath(file))  # noqa: PTH100 - Path.resolve follows links
+    return place.name if place.is_dir() else place.stem
 
 
 def _widths(text: str) -> list[int]:

@@ -27,7 +27,7 @@ from scoring.randomness import group_numbers, test_parts
 from scoring.scorecard import machine, versions
 from scoring.tasks import MINIMUM_ROWS, TaskType, check_sizes
 from scoring.tasks.packages import TaskPackage
-from scoring.training_length import TrainingLength, training_length
+from scoring.training_length import LEAST_MOVE, LEAST_MOVE_OF_CLASSES, TrainingLength, training_length
 
 SEED = 42  # NeuCo-Bench's
 DOMINANT = 0.99  # a share of the variance
@@ -46,7 +46,7 @@ class TaskReport:
         metrics: Values over the folds for each metric of the paper.
         complexity: What the probe costs.
         seconds: Wall time.
-        length: How long each fold trained; None unless the probe is linear with one output, and embeddings are standardized.
+        length: How long each fold trained; None unless the probe is linear, and embeddings are standardized.
     """
 
     data: ProbeInput
@@ -317,8 +317,9 @@ def _report(
     """Sum up a task; ``is_judged`` says whether the probe is linear and its embeddings are standardized."""
     values = pd.DataFrame([measures(data.kind, fold.predictions, data.targets[fold.test]) for fold in folds])
     length = None
-    if is_judged and not data.kind.has_columns:  # the threshold was measured with one output
-        length = training_length(*data.rows.shape, test_size=TEST_SIZE, **hyperparameters)
+    if is_judged:
+        least = LEAST_MOVE_OF_CLASSES if data.kind is TaskType.MULTICLASS else LEAST_MOVE
+        length = training_length(*data.rows.shape, test_size=TEST_SIZE, least_move=least, **hyperparameters)
     return TaskReport(
         data=data,
         folds=folds,

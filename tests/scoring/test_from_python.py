@@ -115,6 +115,10 @@ def test_a_misleading_score_is_marked() -> None:
     assert "Set epochs to 500" in repr(short)
     assert "&lt;b&gt;" in short._repr_html_()
     assert "<b>:" not in short._repr_html_()
+    signs = (rows > 0).astype(int)
+    for labels, epochs in ((signs, 500), ({"kind__multiclass": signs @ [1, 2, 0, 0]}, 125)):
+        with pytest.warns(UserWarning, match=f"Set epochs to {epochs} or more"):
+            scoring.score(rows, labels, folds=2)
     enough = scoring.score(rows, {"sum": rows[:, 0]}, folds=2, epochs=500)
     assert enough.to_frame()["enough_steps"].tolist() == [True]
     assert enough.to_frame()["score"].min() > 0.5 > short.to_frame()["score"].max()

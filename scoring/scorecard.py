@@ -5,11 +5,13 @@ Its provenance (library versions, machine and memory) is no part of the result.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,13 @@ def versions(*libraries: str) -> dict[str, str]:
         except PackageNotFoundError:  # a checkout that is not installed
             by_library[library] = "unknown"
     return by_library
+
+
+@cache
+def sources_digest() -> str:
+    """Return a hash of the sources of ``scoring``, because a checkout changes without its version."""
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def machine() -> dict[str, str]:

@@ -10,14 +10,11 @@ is chosen.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import platform
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -30,19 +27,17 @@ from scoring.engines.base import Engine, Unit, ignore
 from scoring.engines.local import LocalEngine
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.kernel import aligned
+from scoring.scorecard import sources_digest
 
 REACHED_WITHIN_S = 5.0  # for the head's port; ray itself would try for half a minute
 FOLDS_PER_TASK = 4  # few enough that all cores finish at about the same time
 TRIES = 5  # how often a task may lose its process or node
 
 
-@cache
 def software() -> dict[str, str]:
     """Return what two machines must share to give the same bits: versions, and a digest of the sources of ``scoring``."""
-    sources = sorted(Path(__file__).parents[1].rglob("*.py"))
-    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
     return {
-        "neuco-worker (digest of its sources)": code.hexdigest()[:16],
+        "neuco-worker (digest of its sources)": sources_digest()[:16],
         "Python": platform.python_version(),
         "numba": numba.__version__,
         "NumPy": np.__version__,

@@ -18,15 +18,15 @@ from scoring.files import write_files
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.material import Material
 from scoring.neuco_bench.results import SUMMARY, as_json, phase_folder, read_results
-from scoring.scorecard import versions
+from scoring.scorecard import sources_digest
 
 WITHOUT_EFFECT = {"raw", "warnings", "update_leaderboard"}  # on the files of a run
 
 
 def inputs_digest(material: Material, settings: StandaloneSettings, seed: int) -> str:
-    """Hash what decides the files of a run: this program's version, configuration, seed, embeddings, labels, and what was said of them."""
+    """Hash what decides the files of a run: this program, configuration, seed, embeddings, labels, and what was said of them."""
     facts = (
-        versions()["neuco-worker"],
+        sources_digest(),
         seed,
         settings.model_dump(exclude=WITHOUT_EFFECT),
         material.embeddings.ids,

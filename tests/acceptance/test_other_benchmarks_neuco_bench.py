@@ -245,6 +245,8 @@ def test_a_stopped_run_of_many_files_goes_on_where_it_was(
             file.write_text("\n".join([f"{header},group", *grouped]) + "\n")
         added, _, err = scored(files=("one.csv",))
         assert (added, "each of 8 groups is in one part of a split, whole" in err) == (1, True)
+    monkeypatch.setattr("scoring.neuco_bench.resuming.sources_digest", lambda: "a later commit")
+    assert scored(files=("one.csv",))[0] == 1
 
 
 def test_options_come_before_the_configuration(small_case: Callable[..., Path], tmp_path: Path) -> None:

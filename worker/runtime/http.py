@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import requests
+import urllib3
 
 from scoring.documents import is_loopback
 from worker import __version__
@@ -30,6 +31,13 @@ class HttpSession(requests.Session):
         if is_loopback(urlsplit(url).hostname):
             settings["proxies"] = {}
         return settings
+
+    def send(self, request: requests.PreparedRequest, **settings: Any) -> requests.Response:
+        """Send a request; a host's name that cannot exist, such as eval..ai, is an error of the library like all others."""
+        try:
+            return super().send(request, **settings)
+        except urllib3.exceptions.LocationParseError as error:
+            raise requests.exceptions.InvalidURL(str(error), request=request) from None
 
 
 def no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:

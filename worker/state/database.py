@@ -75,6 +75,8 @@ def make_engine(url: str) -> sa.Engine:
         address = sa.make_url(url)
         if "@" in f"{address.host}{address.database}":  # they begin in a password, which errors would show
             raise ValueError
+        for host in (address.host or "").split(","):
+            host.encode("idna")  # a name that cannot exist, such as db..local, is no error of the driver
         engine = sa.create_engine(
             address,
             pool_pre_ping=True,
@@ -95,7 +97,7 @@ def make_engine(url: str) -> sa.Engine:
             hint='Install it: pip install "neuco-worker[postgres]".',
             code="state.driver",
         ) from missing
-    except (ArgumentError, ValueError):  # the latter of a port that is no number
+    except (ArgumentError, ValueError):  # the latter of a port that is no number, or such a name
         raise OrganizerError(
             "The value of `state` is not a database URL.",
             hint="Write postgresql+psycopg://USER@HOST/DATABASE. The password may be in ~/.pgpass; in the URL, @ in it is %40.",

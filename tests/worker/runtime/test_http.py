@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import requests
 from flask import Flask, request
 
 from worker.evalai import Client
@@ -88,3 +89,10 @@ def test_a_proxy_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv(name, "http://me:p@ss@proxy.example:3128")
     assert proxy_of("https://eval.ai/api/") == "http://proxy.example:3128"
     assert proxy_of("http://localhost:8000") == proxy_of("http://[::1]:8000") == ""
+
+
+@pytest.mark.parametrize("name", ["eval..ai", f"{'a' * 64}.ai"])
+def test_a_name_that_no_host_can_have_is_an_error_like_all_others(name: str) -> None:
+    """A typing error in the server's address or the webhook's is not a defect."""
+    with HttpSession() as session, pytest.raises(requests.exceptions.InvalidURL):
+        session.get(f"https://{name}/")

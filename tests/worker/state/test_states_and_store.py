@@ -291,7 +291,14 @@ def test_a_failure_says_at_most_two_thousand_characters(sentence: str, hint: str
 
 
 @pytest.mark.parametrize(
-    "address", ["me:half@secret@x/y", "me:half@secret/@x/y", "me:secret@x:port/y", "me:secret@[::1/y"]
+    "address",
+    [
+        "me:half@secret@x/y",
+        "me:half@secret/@x/y",
+        "me:secret@x:port/y",
+        "me:secret@[::1/y",
+        "me:secret@db..local/y",
+    ],
 )
 def test_an_address_that_is_none_shows_no_password(address: str) -> None:
     """An @ in a password must be written as %40: what follows would be taken for the server, and be named in an error."""

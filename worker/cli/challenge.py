@@ -148,7 +148,7 @@ def disqualify(
             consequences += [
                 f"Phase {name} ranks only teams that have a score in phase {row.phase}, so the team's rank there may change, too."
                 for name, phase in session.configuration.phases.items()
-                if phase.eligible_if_scored_in == row.phase
+                if row.phase is not None and phase.eligible_if_scored_in == row.phase
             ]
         elif team is not None:
             rows, disqualified = decisions.team(session, team)
@@ -206,7 +206,8 @@ def follow(pk: Pk, *, config: ConfigOption, reason: ReasonOption = "", yes: YesO
 
 def _named(row: SubmissionRow) -> str:
     """Return whose submission it is, so that a wrong number is noticed."""
-    return f" ({printable(row.team or 'unknown team')}, phase {row.phase})"
+    phase = "unknown phase" if row.phase is None else f"phase {row.phase}"
+    return f" ({printable(row.team or 'unknown team')}, {phase})"
 
 
 @challenge.command(rich_help_panel=SCORES)

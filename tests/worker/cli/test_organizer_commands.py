@@ -137,6 +137,16 @@ def test_a_decision_needs_a_yes_and_a_reason(
         assert [*tx.events()][-1].fields["reason"] == "the end"
 
 
+def test_a_submission_without_a_phase_changes_no_other_phase(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was not read yet, or the configuration lacks its phase."""
+    with worker.store.write() as tx:
+        tx.add(77, now=datetime.now(UTC))
+    text = printed(harness, capsys, "challenge", "disqualify", "77", status=1, of="out")
+    assert text.startswith("Submission 77 (unknown team, unknown phase) no longer counts.\nNothing has been")
+
+
 def test_of_two_equal_decisions_at_once_one_is_made(harness: Harness, worker: StepWorker) -> None:
     """Two terminals have both asked when the first one decides."""
     pk = harness.submit("A", embeddings(1))

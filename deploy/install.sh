@@ -25,9 +25,9 @@ while [ $# -gt 0 ]; do
     case $1 in
         --dry-run) dry=1 ;;
         --uninstall) uninstall=1 ;;
-        --source) source=${2:?--source needs a path}; shift ;;
+        --source) source=$(realpath -e -- "${2:?--source needs a path}"); shift ;;
         --python) python=${2:?--python needs a program}; shift ;;
-        --libraries) libraries=${2:?--libraries needs a folder}; shift ;;
+        --libraries) libraries=$(realpath -e -- "${2:?--libraries needs a folder}"); shift ;;
         --root) root=${2:?--root needs a folder}; root=${root%/}; shift ;;
         --help | -h) usage; exit 0 ;;
         *) echo "install.sh: unknown option $1" >&2; usage >&2; exit 2 ;;

@@ -233,6 +233,21 @@ def test_nothing_is_left_of_an_instance_that_does_not_run(tmp_path: Path) -> Non
     assert not (units / "neuco-worker@earth.service.d").exists()
 
 
+def test_a_relative_path_is_the_one_that_was_meant(tmp_path: Path) -> None:
+    """For pip, a word without a slash is a package of the index; for Python, libraries are relative to its own folder."""
+    (tmp_path / "here").mkdir()
+    command = [*SCRIPT, "--dry-run", "--root", "root", "--source", "here", "--libraries", "here"]
+    dry = subprocess.run(
+        [*command, "--python", sys.executable], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert f"libraries from {tmp_path / 'here'}\n" in dry.stdout
+    assert f"--force-reinstall {tmp_path / 'here'}\n" in dry.stdout
+    command[-1] = "nowhere"
+    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "nowhere: No such file or directory" in refused.stderr
+
+
 def test_a_clone_needs_the_build_tools_among_the_libraries(tmp_path: Path) -> None:
     """With ``--libraries``, nothing is downloaded, not even the build tools; if they are missing, they are named and nothing is made."""
     command = [*SCRIPT, "--root", tmp_path / "root", "--libraries", tmp_path, "--python", sys.executable]

@@ -183,6 +183,22 @@ def test_an_adoption_with_a_file_to_copy_by_hand_is_otherwise_complete(
 
 
 @pytest.mark.processes
+def test_a_state_that_is_not_copied_is_named(
+    adopt: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """The service would begin with an empty one, and know no submission."""
+    given, state = tmp_path / "my/challenge.yaml", tmp_path / "my/state/earth.db"
+    given.write_text(EXAMPLE.read_text().replace("state/worker.db", "state/earth.db"))
+    state.parent.mkdir()
+    state.touch()
+    done = adopt()
+    assert (done.returncode, f"The state {state} was not copied." in done.stderr) == (2, True), done
+    assert not (tmp_path / "etc/neuco-worker/earth/challenge.yaml").exists()
+    state.unlink()  # no worker has run
+    assert "tasks/dev was not copied" in adopt().stderr
+
+
+@pytest.mark.processes
 def test_a_failed_adoption_can_be_repeated(
     adopt: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

@@ -51,10 +51,18 @@ def install(source: Path, folder: Path, database: Path) -> None:
         database: The service's SQLite file.
 
     Raises:
-        OrganizerError: If the configuration is wrong, or tasks or ids that it names are not in the new folder.
+        OrganizerError: If the configuration is wrong, or its state, tasks or ids are not in the new folder.
     """
     given, path = source / "challenge.yaml", folder / "challenge.yaml"
     old = load(given)
+    kept, copied = old.database_file, (source / "state/worker.db").resolve()
+    if kept not in (None, copied) and kept.exists():  # the service would begin with an empty one
+        raise OrganizerError(
+            f"The state {kept} was not copied.",
+            hint=f"The command copies only {copied.parent}. Stop the worker, move the folder {kept.parent} there, name its database"
+            f" worker.db, write state: sqlite:///./state/worker.db into {given}, and adopt the challenge again.",
+            code="adopt.missing",
+        )
     values: dict[tuple[str, ...], str] = {
         ("challenge", "secret"): f"credential:{SECRET_FILE}",
         ("challenge", "signing_key"): f"credential:{KEY_FILE}",

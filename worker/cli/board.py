@@ -253,11 +253,7 @@ def close(
         withheld = board_by_hand.check_closable(session, phase)
         if not now:
             board_by_hand.check_ended(session, phase)
-        shown = (
-            " Withheld values are then posted to EvalAI and shown, which cannot be undone."
-            if withheld
-            else ""
-        )
+        shown = f" {board_by_hand.SHOWS_VALUES}" if withheld else ""
         reason = confirm(
             f"The board of {phase} will be closed: what is scored later will not count.{shown}",
             reason=reason,

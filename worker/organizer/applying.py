@@ -21,7 +21,8 @@ from worker.challenge.setups import has_scores, put_on_record, recorded
 from worker.challenge.signing import signer
 from worker.fairness import commitments
 from worker.fairness.recording import name_draw
-from worker.fairness.register import RegisterReplay
+from worker.fairness.register import RegisterReplay, withholds
+from worker.organizer.board_by_hand import SHOWS_VALUES
 from worker.organizer.decisions import decided
 from worker.organizer.rescoring import RescorePlan, check_files, expected_s, make_plan
 from worker.organizer.session import OrganizerSession, check_clock
@@ -168,6 +169,11 @@ def consequences(session: OrganizerSession, change: Change) -> Iterator[str]:
         yield f"{name}: a new commitment is made, which is published. Nothing has been scored in the phase yet."
     if change.rules:
         yield f"{name}: the next board uses the new {', '.join(change.rules)}. Scores stay."
+    if "shown" in change.rules:
+        with session.store.read() as tx:
+            withheld = withholds(tx, name)
+        if withheld:
+            yield f"{name}: {SHOWS_VALUES}"
     if plan is None:
         return
     seconds = expected_s(session, plan)

@@ -36,6 +36,9 @@ from worker.publishing.pushing import REPLACES_FOREIGN, place
 from worker.runtime.acts import begin
 from worker.state import ACTIVE, COUNTED, Completed, Deposed, State, Transaction
 
+SHOWS_VALUES = "Withheld values are then posted to EvalAI and shown, which cannot be undone."
+"""What ends the withholding of values: a close, or another rule."""
+
 
 def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
     """Have the boards made and pushed at once, by the leading worker or, if there is none, by this process.

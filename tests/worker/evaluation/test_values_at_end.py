@@ -108,7 +108,7 @@ def test_values_are_shown_only_by_intention_and_then_stay(harness: Harness, work
     harness.decide(*CLOSE, "--undo")
     harness.configure({"phases": {"eval": {"shown": "at_once"}}})
     assert asked("eval"), "the change is not applied yet"
-    harness.decide("challenge", "apply", "--yes", "--reason", "a test")
+    assert "eval: Withheld values" in harness.decide("challenge", "apply", "--yes", "--reason", "a test")
     worker.drive()
     second = harness.submit("A", embeddings(2))
     worker.drive()

@@ -170,6 +170,23 @@ def adopt(tmp_path: Path) -> Callable[[], subprocess.CompletedProcess[str]]:
 
 
 @pytest.mark.processes
+def test_a_command_has_the_home_of_the_service(
+    adopt: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """Otherwise the service and the commands would look for ~/.pgpass in two places."""
+    for entry in ("tasks/dev", "tasks/eval", "ids/dev.txt", "ids/eval.txt"):
+        (tmp_path / "my" / entry).mkdir(parents=True)
+    adopt()
+    program = tmp_path / "opt/neuco-worker/bin/neuco-worker"
+    program.write_text('#!/bin/sh\necho "$HOME"\n')
+    program.chmod(0o755)
+    command = [tmp_path / "usr/local/bin/neuco-challenge", "earth", "status"]
+    home = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert home == f"{tmp_path}/var/lib/neuco-worker"
+    assert "--home-dir /var/lib/neuco-worker " in (ROOT / "deploy/install.sh").read_text()
+
+
+@pytest.mark.processes
 def test_an_adoption_with_a_file_to_copy_by_hand_is_otherwise_complete(
     adopt: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

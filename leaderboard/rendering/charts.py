@@ -72,7 +72,7 @@ class Evolution:
     @property
     def summary(self) -> str:
         """The figure's text for readers who cannot see it."""
-        top = ", ".join(f"{lane.row.rank} {lane.row.team}" for lane in self.lanes if lane.row.rank)
+        top = ", ".join(f"{lane.row.shown_rank} {lane.row.team}" for lane in self.lanes)
         kept = (
             "" if len(self.lanes) == self.total else f", the first {len(self.lanes)} of {self.total} entries"
         )

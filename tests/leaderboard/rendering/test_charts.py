@@ -89,6 +89,12 @@ def test_many_entries() -> None:
     assert chart.height < 700
 
 
+def test_the_text_of_a_figure_names_what_it_draws() -> None:
+    """Entries without a rank have a line too: a board may have no others, as before the first team's submission."""
+    rows = [standing(1, "Mean", baseline=True), standing(2, "B", eligible=False, apart=True)]
+    assert drawn(phase_site(board(rows))).summary.endswith("Newest order: – Mean, (2) B.")
+
+
 def test_figures_are_well_formed() -> None:
     """With hostile names the SVG is still well-formed and has no external reference; light and dark differ only in colors."""
     for phase in (*embed2scale_site().phases, simple_site(HOSTILE).phases[0]):

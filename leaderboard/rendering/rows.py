@@ -54,7 +54,7 @@ def published_decisions(phase: PhaseSite) -> tuple[Decision, ...]:
 
 
 def rank_changes(history: Sequence[Board], moment: datetime) -> list[str]:
-    """Return which ranks the first board after a moment has changed, such as ``A 4 → 3``."""
+    """Return which ranks the first board after a moment has changed, such as ``A from 4 to 3``."""
     return _changes_on(history, bisect_left([board.made_at for board in history], moment))
 
 
@@ -65,8 +65,8 @@ def _changes_on(history: Sequence[Board], place: int) -> list[str]:
     boards = history[place - 1], history[place]
     names = team_names(boards[0]) | team_names(boards[1])
     before, after = ({row.key: row.rank for row in board.standings if row.numbered} for board in boards)
-    return [
-        f"{names[key]} {before.get(key, 'none')} → {after.get(key, 'none')}"
+    return [  # in words: after a Hebrew or Arabic name, the numbers around an arrow would change places
+        f"{names[key]} from {before.get(key, 'none')} to {after.get(key, 'none')}"
         for key in {**before, **after}
         if before.get(key) != after.get(key)
     ]

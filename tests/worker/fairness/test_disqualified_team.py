@@ -104,7 +104,10 @@ def test_its_decision_is_registered_and_checked(harness: Harness, worker: StepWo
         verdict.phase: verdict.sentence for verdict in harness.verdicts() if verdict.check == "decisions"
     }
     assert "team A was disqualified with all its submissions" in decisions["dev"]
-    assert f"({REASON}) (on the next board, these ranks changed: A 1 → none, B 2 → 1)" in decisions["dev"]
+    assert (
+        f"({REASON}) (on the next board, these ranks changed: A from 1 to none, B from 2 to 1)"
+        in decisions["dev"]
+    )
     assert "was disqualified with all its submissions" in decisions["eval"]
     for verdict in said.values():
         assert verdict.status is Status.CONSISTENT

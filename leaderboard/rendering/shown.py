@@ -99,9 +99,9 @@ class ShownPhase:
             entries = count_of(len(document.entries), "entry", "entries")
             return f"{entries}, last change {minute(document.made_at)}."
         if not document.waiting:
-            return "No submission has been scored in this phase yet."
+            return "No team has a scored public submission in this phase."
         return (
-            f"{count_of(len(document.waiting), 'team has', 'teams have')} a scored submission. Values and ranks are shown when the"
+            f"{count_of(len(document.waiting), 'team has', 'teams have')} a scored public submission. Values and ranks are shown when the"
             " organizers close this phase; until then, teams are listed by name."
         )
 

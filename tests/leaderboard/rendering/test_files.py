@@ -325,7 +325,7 @@ def test_empty_and_closed_phases_and_their_rules() -> None:
     files = render(Site(title="T", phases=(phase_site(), closed)), readme=None)
     readme = files["README.md"].decode()
     for sentence in (
-        "No submission has been scored in this phase yet.",
+        "No team has a scored public submission in this phase.",
         "This phase was closed on 2026-03-05 09:00 UTC; its board is final.",
         "ordered by the dynamic rank",
         "highest mean Q counts",

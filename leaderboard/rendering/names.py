@@ -211,9 +211,12 @@ def csv_cell(text: str) -> str:
     """Return display text that no spreadsheet reads as a formula.
 
     An apostrophe, which marks text in spreadsheets, is put before everything that starts like a formula, and before a leading apostrophe,
-    so that removing one leading apostrophe always restores the text.
+    so that removing one leading apostrophe always restores the text. The same holds after a semicolon, where a spreadsheet whose language
+    has decimal commas begins another cell.
     """
-    return "'" + text if text.startswith(_FORMULA_STARTS) else text
+    return ";".join(
+        "'" + piece if piece.lstrip(' "').startswith(_FORMULA_STARTS) else piece for piece in text.split(";")
+    )
 
 
 def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:

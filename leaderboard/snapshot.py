@@ -302,6 +302,7 @@ class Terms:
         per_day: Submissions that EvalAI accepts of a team in a day.
         per_month: The same in a month.
         in_all: The same in all.
+        max_megabytes: Largest size of a file, in MB; None if the usual one.
     """
 
     embedding_dim: int
@@ -311,6 +312,7 @@ class Terms:
     per_day: int | None = None
     per_month: int | None = None
     in_all: int | None = None
+    max_megabytes: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,6 +51,8 @@ class ShownPhase:
         source = f"--challenge {repository} --phase {document.phase}"
         if not repository or not terms.ids:
             source = f"--ids {terms.ids or 'IDS'} --dim {terms.embedding_dim}"
+        if terms.max_megabytes is not None:
+            source += f" --max-megabytes {terms.max_megabytes:g}"
         columns = [str(column) for column in range(last + 1)] if last < 3 else ["0", "1", "…", str(last)]
         return {
             "file": f"One table with the columns id and 0 to {last}, and one row for each id of the phase:",

@@ -21,6 +21,7 @@ from pydantic import (
 from leaderboard import PhaseRules
 from scoring.documents import is_loopback, not_a_switch
 from scoring.engines import CHUNK, EngineName
+from scoring.inputs.limits import MOST_MEGABYTES
 from scoring.protocol import LEAST_RATE, MOST_NUMBERS, MOST_RATE, MOST_REPEATS, Recipe
 
 CODENAME = "<codename>"
@@ -198,7 +199,7 @@ class SubmissionSection(Section):
 
     embedding_dim: int = Field(1024, ge=1, le=MOST_NUMBERS, description="Public dimension of the embeddings.")
     max_megabytes: float = Field(
-        1024,
+        MOST_MEGABYTES,
         gt=0,
         description="Size limit of a file; four times as much after decompression.",
     )

@@ -17,6 +17,7 @@ import typer
 
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from scoring.inputs.formats import listed
+from scoring.inputs.limits import MOST_MEGABYTES
 from scoring.printable import count_of, printable_lines
 from worker.participant.process import end, end_in_order, hear_of_children, no_verdict, report, run
 
@@ -128,7 +129,7 @@ def validate(
     dim: DimOption = None,
     max_megabytes: Annotated[
         float, typer.Option(help="Largest file that the challenge accepts, in MB.", min=0.001, max=1_000_000)
-    ] = 1024.0,
+    ] = MOST_MEGABYTES,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Check a submission file as the challenge would, with the same messages. Nothing is sent.

@@ -13,6 +13,7 @@ from leaderboard import Board, PhaseSite, PhaseSnapshot, Site, Terms
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
 from leaderboard.rendering import BoardName, board_name, recorded_boards
+from scoring.inputs.limits import MOST_MEGABYTES
 from worker.answers.answers import AT_ONCE, correct_phase
 from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.signing import Signer
@@ -149,7 +150,7 @@ def begin_cycle(
         correct_phase(tx, signer, replay, name, now=now, most=AT_ONCE)
     at, replays = tx.attestation_time(now), replay.at(tx)  # later than what the corrections registered
     attestations, revealed = attestation_files(tx), tx.revealed()
-    terms, sites, snapshots = _terms(tx, attestations), [], {}
+    terms, sites, snapshots = _terms(tx, configuration, attestations), [], {}
     for name in phases:
         site, snapshot = _phase_site(tx, configuration, replays[name], history, closing=name == closing)
         sites.append(replace(site, terms=terms.get(name), revealed=name in revealed))
@@ -195,14 +196,18 @@ def assumptions(tx: Transaction, phases: Collection[str]) -> object:
     return phases_now, len(tx.public_commitments()), tx.fact(REVEALED), to_open
 
 
-def _terms(tx: Transaction, attestations: Mapping[str, bytes]) -> dict[str, Terms]:
+def _terms(
+    tx: Transaction, configuration: Configuration, attestations: Mapping[str, bytes]
+) -> dict[str, Terms]:
     """Return what a submission to each phase must have, from the commitments, and the deadline and limits that EvalAI has shown."""
     at_evalai, read = tx.document(AT_EVALAI), TypeAdapter(Terms).validate_python
+    most = configuration.submission.max_megabytes
     return {
         phase: read(
             {
                 "embedding_dim": protocol["embedding_dim"],
                 "ids": list_path(phase) if list_path(phase) in attestations else "",
+                "max_megabytes": None if most == MOST_MEGABYTES else most,
                 **at_evalai.get(phase, {}),
             }
         )

@@ -247,8 +247,13 @@ def test_the_history_in_memory_is_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 def test_an_id_list_is_published_with_the_first_score_of_its_phase(tmp_path: Path) -> None:
-    """Ids of a phase that has not opened appear nowhere; those of an open one are the ids that were committed to."""
+    """Ids of a phase that has not opened appear nowhere; those of an open one are the ids that were committed to.
+
+    The command that checks a file applies the limit of this challenge.
+    """
     with Harness(tmp_path) as harness, harness.worker() as worker:
+        harness.configure({"submission": {"max_megabytes": 7}})
+        worker.reload()
         worker.drive()
         assert git(harness.board, "ls-tree", "--name-only", "main", "ids/") == ""
         harness.submit("A", embeddings(1))
@@ -257,3 +262,5 @@ def test_an_id_list_is_published_with_the_first_score_of_its_phase(tmp_path: Pat
         assert harness.published("ids/dev.txt").split("\n") == [*sorted(IDS), ""]
         protocol = json.loads(harness.published("commitment.json"))[-1]["phases"]["dev"]
         assert protocol["ids_hash"] == ids_hash(IDS)
+        command = f"--ids ids/dev.txt --dim {protocol['embedding_dim']} --max-megabytes 7"
+        assert command in harness.published("README.md")

@@ -28,7 +28,7 @@ from worker.state import COUNTED, LONGEST_WAIT, OutboxKind, State, SubmissionRow
 
 PRIVATE = "This submission is private, so it is on no board."
 SELECTS = {
-    Selection.LAST: "Your team's next public submission in this phase replaces this one on the board.",
+    Selection.LAST: "The board shows your team's last scored public submission.",
     Selection.LADDER: "This submission is not compared with others of its team.",  # taken off, or the organizers'
     Selection.BEST: "The board shows your team's public submission with the highest mean Q.",
 }
@@ -105,7 +105,7 @@ def finished(
 
 
 def _score(score: ShownValue, rules: PhaseRules, *, public: bool) -> dict[str, object]:
-    """Return the part of the answer about the score, with a line on why the submission is not on the board, or what replaces it there."""
+    """Return the part of the answer about the score, with a line on why the submission is not on the board, or which one is."""
     step = rules.ladder_step
     if score == AFTER_THE_CLOSE:
         explanation = "This phase was closed before your file was scored. The submission does not count, and no value is shown."

@@ -50,7 +50,7 @@ def test_a_good_file_is_answered_with_one_entry_and_is_on_the_board(
 
 
 def test_an_answer_says_where_the_board_is_and_why_its_file_is_not_on_it(harness: Harness) -> None:
-    """The line depends only on rules and visibility, which are public, so it tells nothing about a score."""
+    """The line depends only on rules and visibility, so it tells nothing about a score, and stays true when the phase is closed."""
     page = "https://example.org/board/"
     harness.configure({"leaderboard": {"page": page}, "phases": {"eval": {"selection": "best"}}})
     with harness.worker() as worker:
@@ -59,7 +59,7 @@ def test_an_answer_says_where_the_board_is_and_why_its_file_is_not_on_it(harness
         worker.drive()
     for pk, words in (
         (private, "is private, so it is on no board"),
-        (last, "replaces this one"),
+        (last, "The board shows your team's last scored public submission."),
         (best, "with the highest mean Q"),
     ):
         assert words in harness.stdout(pk)["explanation"]

@@ -80,7 +80,7 @@ class NewestOnly(Document):
     """What the newest board alone shows of an entry; the values are those of its standing."""
 
     group: Number
-    """Number of the entry's group, from the top. A group's first entry does not beat any other entry of the group with 95 % confidence."""
+    """Number of the entry's group, from the top. A group's first rank does not beat any other entry of the group with 95 % confidence."""
 
 
 NEWEST = tuple(NewestOnly.model_fields)

@@ -101,16 +101,19 @@ def _ahead(document: PhaseDocument) -> tuple[str, ...]:
 
 
 def _alike(document: PhaseDocument) -> tuple[str, ...]:
-    groups: dict[int, list[int | None]] = {}
-    for row in document.entries:
-        groups.setdefault(row.group, []).append(row.rank)
-    ranks = {group: sorted({rank for rank in members if rank}) for group, members in groups.items()}
-    return tuple(
-        "–".join(map(str, dict.fromkeys((ranks[row.group][0], ranks[row.group][-1]))))
-        if len(groups[row.group]) > 1 and ranks[row.group]
-        else ""
-        for row in document.entries
-    )
+    """Return the ranks of each row's group; empty if it is alone, or ahead of the first of them, with which the group compares."""
+    groups: dict[int, dict[int, int | None]] = {}
+    for place, row in enumerate(document.entries):
+        ranks = groups.setdefault(row.group, {})
+        first = next(iter(ranks.values()), None)
+        if row.rank or (first and not 0 < (row.rank_if_competing or 0) <= first):
+            ranks[place] = row.rank
+    told = dict.fromkeys(range(len(document.entries)), "")
+    for ranks in groups.values():
+        if len(ranks) > 1:
+            ends = sorted({rank for rank in ranks.values() if rank})
+            told |= dict.fromkeys(ranks, "–".join(map(str, dict.fromkeys((ends[0], ends[-1])))))
+    return tuple(told.values())
 
 
 def _whiskers(document: PhaseDocument) -> tuple[tuple[Interval, float, float, float], ...]:

@@ -453,3 +453,20 @@ def test_a_row_with_a_lower_mean_says_why_it_is_ahead() -> None:
     after = render(revealed_site(), readme=None)["index.html"].decode()
     assert "ahead of the next on land_cover_forest, crop_type, nitrogen_dioxide and 1 more</span>" in after
     assert "cannot be told apart: 1–3,</span>" in after
+
+
+def test_only_what_the_first_rank_of_a_group_does_not_beat_cannot_be_told_apart_from_it() -> None:
+    """An entry ahead of that rank is in its group too, and may be far better: a baseline between two teams, or one out of competition."""
+    rows = [
+        standing(1, group=1),
+        standing(2, group=2, baseline=True, team_key=9),
+        standing(2, group=2),
+        standing(3, group=3),
+        standing(4, group=3, baseline=True, team_key=10),
+        standing(1, group=1, eligible=False, apart=True, team_key=11),
+        standing(2, group=1, eligible=False, apart=True, team_key=12),
+        standing(3, group=4, eligible=False, apart=True, team_key=13),
+    ]
+    page = render(Site(title="T", phases=(phase_site(board(rows)),)), readme=None)["index.html"].decode()
+    told = re.findall(r'<td class="num group wide" data-v="\d">(.*?)</td>', page)
+    assert told == ["1", "–", "–", "3", "3", "–", "1", "–"]

@@ -10,6 +10,7 @@ from unicodedata import east_asian_width
 
 import pytest
 
+from leaderboard.rendering import render
 from leaderboard.rendering.charts import (
     COLUMNS,
     LABEL,
@@ -19,7 +20,7 @@ from leaderboard.rendering.charts import (
     evolution_figures,
 )
 from leaderboard.rendering.rows import public_rows
-from leaderboard.snapshot import MoveKind, PhaseSite
+from leaderboard.snapshot import MoveKind, PhaseSite, Site
 from tests.leaderboard.harness.site_fixtures import (
     board,
     embed2scale_site,
@@ -80,13 +81,15 @@ def test_long_histories_are_thinned(updates: int) -> None:
 
 
 def test_many_entries() -> None:
-    """Only the first of 1,000 entries are drawn, and the figure says so."""
+    """Only the first of 1,000 entries are drawn, and the figure says so; its text in README.md claims no more."""
     rows = [standing(rank, q_mean=-0.001 * rank) for rank in range(1, 1001)]
     phase = phase_site(board(rows), board(rows[::-1], sequence=2), board(rows, sequence=3))
     chart = drawn(phase)
     assert (len(chart.lanes), chart.total) == (LANES, 1000)
     assert f"the first {LANES} of 1000 entries" in chart.summary
     assert chart.height < 700
+    readme = render(Site(title="T", phases=(phase,)), readme=None)["README.md"].decode()
+    assert 'alt="Ranks after each update of the board"' in readme
 
 
 def test_the_text_of_a_figure_names_what_it_draws() -> None:

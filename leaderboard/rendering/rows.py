@@ -98,7 +98,7 @@ def why(row: Standing, board: Board, names: Mapping[RowKey, str], decisions: Seq
         if row.move_kind is MoveKind.OWN
         else _passed(row, board, names)
     )
-    if not how and board.triggers and not decided:
+    if not how and row.numbered and board.triggers and not decided:
         how = "no other team's own move passed it; ranks on the tasks, or their weights, changed"
     reasons = [how, _submissions(board, names, but=row), *decided]
     return f"{places}: {'; '.join(filter(None, reasons)) or 'other entries changed'}."

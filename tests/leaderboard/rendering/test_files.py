@@ -444,6 +444,9 @@ def test_a_passive_move_says_what_passed_the_row(
     ]
     shown = {row.team: row.why for row in public_rows(board(rows, triggers=(1,)), Rounding())}
     assert shown["B"] == f"{reason} newly counted: a submission of “A”."
+    rows = [replace(row, baseline=row.team == "B") for row in rows]
+    shown = {row.team: row.why for row in public_rows(board(rows, triggers=(1,)), Rounding())}
+    assert "passed" not in shown["B"], "a baseline has no rank number by which that could be known"
 
 
 def test_a_row_with_a_lower_mean_says_why_it_is_ahead() -> None:

@@ -473,3 +473,4 @@ def test_only_what_the_first_rank_of_a_group_does_not_beat_cannot_be_told_apart_
     page = render(Site(title="T", phases=(phase_site(board(rows)),)), readme=None)["index.html"].decode()
     told = re.findall(r'<td class="num group wide" data-v="\d">(.*?)</td>', page)
     assert told == ["1", "–", "–", "3", "3", "–", "1", "–"]
+    assert re.findall(r'<tr data-row="(\d)" class="ends">', page) == list("012456")

@@ -112,7 +112,7 @@ FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
         lambda text: FILE_SUFFIX.sub("", re.split(r"[/\\]", text.rstrip("/\\"))[-1]),
     ),
     ("ids were read as numbers with decimals", lambda text: DECIMALS.sub("", text)),
-    ("zeros at the beginning are lost", lambda text: text.lstrip("0")),
+    ("zeros at the beginning differ", lambda text: text.lstrip("0")),
     ("upper and lower case differ", str.casefold),
 )
 

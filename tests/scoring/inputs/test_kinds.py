@@ -211,7 +211,8 @@ def test_whole_numbers_are_ids(kind: str, tmp_path: Path) -> None:
     ("written", "listed", "form"),
     [
         ("{}.0", "{}", "ids were read as numbers with decimals"),
-        ("{}", "000{}", "zeros at the beginning are lost"),
+        ("{}", "000{}", "zeros at the beginning differ"),
+        ("000{}", "{}", "zeros at the beginning differ"),
         *(
             (written, listed, "ids are written as Python prints objects")
             for written, listed in (

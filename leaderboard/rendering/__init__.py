@@ -12,7 +12,7 @@ from leaderboard.rendering.history import (
     unrecorded,
     update_history,
 )
-from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown, names_alike
+from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown, names_alike, quoted
 from leaderboard.rendering.reading import each_board, read_site
 from leaderboard.rendering.rows import public_rows, rank_changes, row_values
 
@@ -34,6 +34,7 @@ __all__ = [
     "names_alike",
     "printed",
     "public_rows",
+    "quoted",
     "rank_changes",
     "read_site",
     "recorded_boards",

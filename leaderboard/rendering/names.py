@@ -37,6 +37,7 @@ _MARKS = frozenset({"Mn", "Mc", "Me"})
 _ASSIGNED = zlib.decompress(Path(__file__).with_name("unicode14.zlib").read_bytes())
 """A bit for each character: whether it is in Unicode 14, that of Python 3.11. The properties of newer ones depend on the version of Python,
 so that another machine would render other bytes, and `verify` would contradict an honest challenge because of a team's name."""
+_QUOTES = str.maketrans("“”„‟", '""""')
 _FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠'")
 
 # Punctuation that has no meaning anywhere in a cell of a GitHub table.
@@ -125,6 +126,11 @@ def _ignorable(char: str) -> bool:
         or 0xFFF0 <= code <= 0xFFF8
         or 0xE0000 <= code <= 0xE0FFF
     )
+
+
+def quoted(name: str) -> str:
+    """Return a display name for a sentence, in quotation marks that it cannot end, so that none of its words seem to be ours."""
+    return f"“{name.translate(_QUOTES)}”"
 
 
 def distinct_names(teams: Iterable[tuple[RowKey, str]]) -> dict[RowKey, str]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from leaderboard.rendering.documents import NEWEST, EntryRow, Row, printed, rounded
-from leaderboard.rendering.names import distinct_names, shown_method
+from leaderboard.rendering.names import distinct_names, quoted, shown_method
 from leaderboard.rules import Rounding
 from leaderboard.snapshot import (
     Board,
@@ -54,7 +54,7 @@ def published_decisions(phase: PhaseSite) -> tuple[Decision, ...]:
 
 
 def rank_changes(history: Sequence[Board], moment: datetime) -> list[str]:
-    """Return which ranks the first board after a moment has changed, such as ``A from 4 to 3``."""
+    """Return which ranks the first board after a moment has changed, such as ``“A” from 4 to 3``."""
     return _changes_on(history, bisect_left([board.made_at for board in history], moment))
 
 
@@ -66,7 +66,7 @@ def _changes_on(history: Sequence[Board], place: int) -> list[str]:
     names = team_names(boards[0]) | team_names(boards[1])
     before, after = ({row.key: row.rank for row in board.standings if row.numbered} for board in boards)
     return [  # in words: after a Hebrew or Arabic name, the numbers around an arrow would change places
-        f"{names[key]} from {before.get(key, 'none')} to {after.get(key, 'none')}"
+        f"{quoted(names[key])} from {before.get(key, 'none')} to {after.get(key, 'none')}"
         for key in {**before, **after}
         if before.get(key) != after.get(key)
     ]
@@ -110,7 +110,7 @@ def _passed(row: Standing, board: Board, names: Mapping[RowKey, str]) -> str:
         return ""
     up, before = row.move > 0, row.rank + row.move
     teams = [
-        f"“{names[other.key]}”"
+        quoted(names[other.key])
         for other in board.standings
         if other.numbered
         and other.move_kind in ((MoveKind.OWN,) if up else (MoveKind.OWN, MoveKind.NEW))
@@ -136,7 +136,7 @@ def account(decision: Decision) -> str:
 
 def _submissions(board: Board, names: Mapping[RowKey, str], but: Standing | None = None) -> str:
     triggers = frozenset(board.triggers) - ({but.submission} if but else set())
-    teams = [f"“{names[row.key]}”" for row in board.standings if row.submission in triggers]
+    teams = [quoted(names[row.key]) for row in board.standings if row.submission in triggers]
     if not teams:
         return ""
     return (

@@ -99,7 +99,7 @@ def _named_otherwise(story: Story) -> None:
     disqualify("A")(story)
 
     def files(before: dict[str, bytes]) -> dict[str, bytes]:
-        words = b"eam A was disqualified", b"eam C was disqualified"
+        words = "eam “A” was disqualified".encode(), "eam “C” was disqualified".encode()
         return {path: content.replace(*words) for path, content in before.items()}
 
     story.on_files = files
@@ -238,12 +238,12 @@ DECISIONS: dict[str, Lie] = {
     ),
     "the winner is disqualified": Lie(
         take_off(removed="too late"),
-        words="of A was disqualified on 2023-09-1",
+        words="of “A” was disqualified on 2023-09-1",
         receipt="the organizers disqualified it on 2023-09-1",
     ),
     "the winner's team is disqualified": Lie(
         disqualify("A"),
-        words="team A was disqualified with all its submissions on 2023-09-1",
+        words="team “A” was disqualified with all its submissions on 2023-09-1",
         receipt="the organizers disqualified its team with all its submissions on 2023-09-1",
     ),
     "the winner's answer is taken back": Lie(
@@ -257,9 +257,9 @@ DECISIONS: dict[str, Lie] = {
         receipt="it is taken for a trial of the organizers",
     ),
     "the winner becomes a baseline": Lie(
-        take_off(own=True, method=BASELINE), words="of A became a baseline on"
+        take_off(own=True, method=BASELINE), words="of “A” became a baseline on"
     ),
-    "the friend takes the winner's name": Lie(_swap_names_at_the_end, words="team A is now called C on"),
+    "the friend takes the winner's name": Lie(_swap_names_at_the_end, words="team “A” is now called “C” on"),
     "another selection at the end": Lie(
         lambda story: _change_rules(story, selection="best"),
         words='the rules changed (selection: "last" to "best")',
@@ -280,7 +280,7 @@ DECISIONS: dict[str, Lie] = {
     ),
     "closed before the winner sent": Lie(
         _closed_too_early,
-        words="of A was answered after the board was closed",
+        words="of “A” was answered after the board was closed",
         receipt="nothing published says why",
     ),
     "the last board is kept back": Lie(_last_board_kept_back, "dev: boards"),

@@ -259,13 +259,13 @@ ENTRIES: dict[str, Lie] = {
         words="(it is said to be private; registered on",
     ),
     "an entry that is private when it is first seen": Lie(
-        lambda story: _facts_of_the_winner(story, public=False), words="of A was made private on"
+        lambda story: _facts_of_the_winner(story, public=False), words="of “A” was made private on"
     ),
     "a private entry that counts when it is first seen": Lie(
         lambda story: [
             event.fields.update(public_at_first=False) for event in story.about(story.sent_by("A")[-1])
         ],
-        words="of A was made public on",
+        words="of “A” was made public on",
     ),
     "a friend's scores are raised": Lie(
         lambda story: raise_score(score(story, "C"), 0.05),

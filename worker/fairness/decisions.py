@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from leaderboard import Decision, DecisionKind
-from leaderboard.rendering import display_name
+from leaderboard.rendering import display_name, quoted
 from scoring.printable import printable
 from worker.fairness import membership
 from worker.fairness.events import PhaseEvent, SubmissionEvent
@@ -136,7 +136,7 @@ def _teams(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision]:
 
 
 def _team(facts: SubmissionEvent) -> str:
-    return display_name(facts.team or "")
+    return quoted(display_name(facts.team or ""))
 
 
 def _moved(

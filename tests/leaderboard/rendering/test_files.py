@@ -254,7 +254,7 @@ def test_decisions_are_told_with_their_effect_and_move_entries() -> None:
     phase = phase_site(first, second, decisions=decisions, only_if_shown=frozenset({7, 1001}))
     files = render(Site(title="T", phases=(phase,)), readme=None)
     document = json.loads(files["leaderboard/dev.json"])
-    effect = "On the next board, these ranks changed: A from 1 to none, C from 3 to 1, D from 4 to 3."
+    effect = "On the next board, these ranks changed: “A” from 1 to none, “C” from 3 to 1, “D” from 4 to 3."
     assert [
         (decision["text"], decision["board"], decision["effect"]) for decision in document["decisions"]
     ] == [

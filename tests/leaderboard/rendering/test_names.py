@@ -23,6 +23,7 @@ from leaderboard.rendering.names import (
     display_name,
     distinct_names,
     markdown,
+    quoted,
     skeleton,
 )
 
@@ -187,6 +188,14 @@ def test_text_that_github_rewrites_is_split(bait: str) -> None:
 def test_ordinary_names_stay_readable(name: str) -> None:
     """Names without markup are unchanged in README.md."""
     assert markdown(name) == name
+
+
+@given(st.one_of(names, st.text("“”„‟ A", max_size=20)))
+def test_a_quoted_name_does_not_end_its_quotation(text: str) -> None:
+    """What follows in a name, such as a sentence about another team, does not look as if the organizers had decided it."""
+    said = quoted(display_name(text))
+    assert (said[0], said[-1]) == ("“", "”")
+    assert not set(said[1:-1]) & set("“”„‟")
 
 
 @given(names)

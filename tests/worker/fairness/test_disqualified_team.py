@@ -69,7 +69,7 @@ def test_a_disqualified_team_is_on_no_board_and_gets_its_answers(
     assert "q_mean" in harness.stdout(pks["late eval"])
     assert (harness.teams(), harness.teams("eval")) == (["B"], [])
     assert harness.contradictions() == []  # although a board has become empty
-    text = f"Team A was disqualified with all its submissions ({REASON})."
+    text = f"Team “A” was disqualified with all its submissions ({REASON})."
     assert all(text in harness.published(path) for path in ("README.md", "index.html"))
     listed = json.loads(harness.command("submissions", "--team", "A", "--json").stdout)["submissions"]
     assert {(row["place"], row["why"]) for row in listed} == {("removed", REASON)}
@@ -103,9 +103,9 @@ def test_its_decision_is_registered_and_checked(harness: Harness, worker: StepWo
     decisions = {
         verdict.phase: verdict.sentence for verdict in harness.verdicts() if verdict.check == "decisions"
     }
-    assert "team A was disqualified with all its submissions" in decisions["dev"]
+    assert "team “A” was disqualified with all its submissions" in decisions["dev"]
     assert (
-        f"({REASON}) (on the next board, these ranks changed: A from 1 to none, B from 2 to 1)"
+        f"({REASON}) (on the next board, these ranks changed: “A” from 1 to none, “B” from 2 to 1)"
         in decisions["dev"]
     )
     assert "was disqualified with all its submissions" in decisions["eval"]

@@ -207,7 +207,7 @@ class BareClone:
             self._git.run("update-ref", TIP, commit, clone=self.path)
 
     def tidy(self) -> None:
-        """Pack the clone if it holds many loose objects."""
+        """Make one pack of the clone's if it has many."""
         self._git.run("gc", "--auto", "--quiet", clone=self.path)
 
     def _remotely(self, *arguments: str) -> bytes:

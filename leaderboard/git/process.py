@@ -41,7 +41,8 @@ QUIET = {
 _SETTINGS = {
     **QUIET,
     "credential.helper": "",
-    "gc.auto": "2000",  # loose objects, above which BareClone.tidy packs the clone
+    "fastimport.unpackLimit": "0",  # one pack for each commit; a file for each object would need another process
+    "gc.autoPackLimit": "50",  # packs, above which BareClone.tidy makes one of them
     "gc.autoDetach": "false",
     "gc.pruneExpire": "now",
     "advice.pushUpdateRejected": "true",

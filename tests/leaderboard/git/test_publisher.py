@@ -598,19 +598,16 @@ def test_ssh_with_pinned_hosts(board: Board, tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_clone_is_packed(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clone packs its objects once there are many, by which git means those whose hash begins with 17, and still works."""
-    options = [word.replace("gc.auto=2000", "gc.auto=1") for word in process._OPTIONS]
+    """Each push adds a pack; the clone makes one of them once there are many, and still works."""
+    options = [word.replace("gc.autoPackLimit=50", "gc.autoPackLimit=2") for word in process._OPTIONS]
     monkeypatch.setattr(process, "_OPTIONS", options)
-    files = {}
-    for text in (b"%d" % number for number in range(3000)):
-        name = hashlib.sha1(b"blob %d\0%b" % (len(text), text), usedforsecurity=False).hexdigest()
-        if name.startswith("17"):
-            files[name] = text
-    for message in ("One\n", "Two\n"):
-        board.push({**files, "index.html": message.encode()}, message)
+    packs = []
+    for message in ("One\n", "Two\n", "Three\n", "Four\n"):
+        board.push({"index.html": message.encode()}, message)
         (clone,) = board.state.glob("*.git")
-        assert not list(clone.glob("objects/17/*"))
-    assert board.commits() == ["Two", "One"]
+        packs.append(len(list(clone.glob("objects/pack/*.pack"))))
+    assert packs == [1, 2, 1, 2]
+    assert board.commits() == ["Four", "Three", "Two", "One"]
 
 
 def test_what_others_changed_is_told_from_what_we_published(board: Board) -> None:

@@ -214,7 +214,8 @@ class Harness:
         (self.folder / "token").write_text(self.evalai.token("host"))
         subprocess.run(["git", "init", "-q", "--bare", str(self.board)], check=True, env=clean_environment())
         with (self.board / "config").open("a") as config:
-            config.write("[receive]\nautogc = false\n")  # it would cost each push two processes
+            # Each push would start two more processes, and write a file for each object.
+            config.write("[receive]\nautogc = false\nunpackLimit = 1\n")
 
     @property
     def board(self) -> Path:

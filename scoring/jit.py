@@ -138,9 +138,8 @@ def compiled(function: Function) -> Function:
     }
     dispatcher: Any = numba.njit(**options)(function)
     if DIRECTORY is not None:
-        cache = dispatcher._cache
-        cache._cache_file = _CacheFiles(
-            cache.cache_path, cache._impl.filename_base, cache._impl.locator.get_source_stamp()
-        )
+        # Neither where the sources are nor how old they are matters: the directory is named after what they contain.
+        base = dispatcher._cache._impl.filename_base
+        dispatcher._cache._cache_file = _CacheFiles(str(DIRECTORY), base, "")
     result: Function = dispatcher
     return result

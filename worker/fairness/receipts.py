@@ -9,16 +9,16 @@ from __future__ import annotations
 import io
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import takewhile
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from leaderboard.documents import Document, Number, Positive
 from scoring.documents import canonical
-from scoring.errors import InfrastructureError
 from worker.challenge.signing import Signer, is_signed
 from worker.fairness import events
 from worker.fairness.documents import FORMAT, NONCE_BYTES, Hash, Malformed, Moment, Signature, digest, read
@@ -228,48 +228,27 @@ def close_batch(tx: Transaction, signer: Signer, *, made_at: datetime) -> None:
     tx.add_batch(number + 1, json.dumps(line), commitments, fillers=key.hex())
 
 
-class LogIsAhead(InfrastructureError):
-    """The public log continues beyond ours, because the state comes from an older backup.
+def continued(public: bytes, ours: bytes, *, key: str) -> bytes:
+    """Return our log as the public one goes on, in which participants have receipts; lines of ours that it does not have then give way.
 
     Args:
-        lines: The lines that ours lacks.
-        after: Number of lines that both have.
-        ours: Number of lines that ours has; those that the public log does not continue were never published.
-    """
-
-    def __init__(self, lines: Sequence[str], *, after: int, ours: int) -> None:
-        super().__init__(
-            "The public log of receipts has lines that this state lacks.",
-            hint="The worker copies these lines into its state and pushes again.",
-            code="leaderboard.log_ahead",
-        )
-        self.lines = tuple(lines)
-        self.after = after
-        self.ours = ours
-
-
-def check_growth(public: bytes | None, ours: bytes | None, *, key: str | None) -> None:
-    """Check that our log lacks nothing of the public one, in which participants have receipts.
-
-    Args:
-        public: The log in the repository.
+        public: The log in the repository. Lines that do not continue our chain are ignored.
         ours: The log in the state.
         key: The challenge's key. A line that it has not signed was added by somebody else.
-
-    Raises:
-        LogIsAhead: If lines are missing. Lines that do not continue our chain are ignored.
     """
-    lines = (public or b"").decode(errors="replace").splitlines()
-    own_lines = (ours or b"").decode().splitlines()
-    both = next(
-        (place for place, pair in enumerate(zip(lines, own_lines, strict=False)) if pair[0] != pair[1]),
-        min(len(lines), len(own_lines)),
-    )
-    if missing := list(_continuation(lines, own_lines[:both], key)):
-        raise LogIsAhead(missing, after=both, ours=len(own_lines))
+    lines, own = public.decode(errors="replace").splitlines(), ours.decode().splitlines()
+    both = own[: _in_common(lines, own)]
+    missing = list(_continuation(lines, both, key))
+    return _text([*both, *missing]) if missing else ours
 
 
-def _continuation(lines: Sequence[str], own_lines: Sequence[str], key: str | None) -> Iterator[str]:
+def _in_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return with how many equal lines two logs begin."""
+    pairs = zip(one, other, strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+def _continuation(lines: Sequence[str], own_lines: Sequence[str], key: str) -> Iterator[str]:
     """Yield the lines that continue known ones in one chain, up to the first that does not."""
     reached = head_of(own_lines[-1] if own_lines else None)
     for number, line in enumerate(lines[len(own_lines) :], len(own_lines) + 1):
@@ -278,36 +257,24 @@ def _continuation(lines: Sequence[str], own_lines: Sequence[str], key: str | Non
         except Malformed:
             return
         follows = (following.sequence, following.previous) == (number, reached) and following.is_chained
-        if key is None or not follows or not is_signed(key, BATCH, following.head, following.signature):
+        if not follows or not is_signed(key, BATCH, following.head, following.signature):
             return
         reached = following.head
         yield line
 
 
-def adopt_lines(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
-    """Continue our log with the additional lines of the public log, instead of lines of ours that were never published.
-
-    Returns:
-        False, with nothing changed, if the state's log has grown since it was compared with the public log.
-    """
-    if tx.last_batch()[0] != log.ours:
-        return False
-    tx.remove_batches(log.after)
-    waiting = set(tx.open_events())
-    for sequence, line in enumerate(log.lines, log.after + 1):
-        tx.add_batch(sequence, line, sorted(waiting.intersection(json.loads(line)["entries"])))
-    _tell_restored(tx, log.after + 1, log.after + len(log.lines), now=now)
-    return True
-
-
-def note_log_complete(tx: Transaction, *, now: datetime) -> None:
-    """Record that a restored state now has the whole public log; note the restore, even if the log had no more lines."""
-    if tx.fact(LOG_UNSEEN) is None:
-        return
-    if tx.fact(_GAP) is None:
-        number, _ = tx.last_batch()
-        _tell_restored(tx, number + 1, number, now=now)
+def take_over(tx: Transaction, log: bytes, *, now: datetime) -> int:
+    """Let a restored state's log go on as :func:`continued` says, and note the restore; return the number of lines that it lacked."""
+    lines = log.decode().splitlines()
+    both = _in_common(lines, tx.batches())
+    if both < len(lines):
+        tx.remove_batches(both)
+        waiting = set(tx.open_events())
+        for sequence, line in enumerate(lines[both:], both + 1):
+            tx.add_batch(sequence, line, sorted(waiting.intersection(json.loads(line)["entries"])))
+    _tell_restored(tx, both + 1, len(lines), now=now)
     tx.set_fact(LOG_UNSEEN, None)
+    return len(lines) - both
 
 
 def _tell_restored(tx: Transaction, first: int, last: int, *, now: datetime) -> None:
@@ -321,5 +288,8 @@ def _tell_restored(tx: Transaction, first: int, last: int, *, now: datetime) -> 
 
 def receipts_file(tx: Transaction) -> bytes | None:
     """Write the public log: one line per batch."""
-    lines = tx.batches()
-    return "".join(f"{line}\n" for line in lines).encode() if lines else None
+    return _text(tx.batches()) or None
+
+
+def _text(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()

@@ -76,8 +76,10 @@ class PublishAct(PushAct[Result]):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CompareState(PublishAct[None]):
+class CompareState(PublishAct[bytes]):
     """Compare the public log with the state; if the state lacks nothing, close the batch that is due, so the log is never forked.
+
+    A restored state takes over what it lacks of the log.
 
     Attributes:
         history: Boards so far.
@@ -94,32 +96,37 @@ class CompareState(PublishAct[None]):
         self._ours = attestation_files(tx)
         self._boards = {name: self.history.read(tx, name) for name in self.configuration.phases}
         self._lost = lost_boards(tx)
-        self._restored = tx.fact(LOG_UNSEEN) is not None
+        self._restored, self._added = tx.fact(LOG_UNSEEN) is not None, 0
 
-    def perform(self, resource: Publisher) -> None:
-        """Look which boards the challenge has published, and whether the state lacks anything."""
-        signer = self.context.signer
+    def perform(self, resource: Publisher) -> bytes:
+        """Look which boards the challenge has published, and whether the state lacks anything; return its log as it must go on."""
+        signer, log = self.context.signer, self._ours.get(receipts.PATH, b"")
         existing, own = resource.look(sign=signer.sign_commit, last=self._last)
         self._made = sorted(recorded_boards(own.get(HISTORY, b"")))
-        check_state((existing, own), self._ours, key=signer.public, restored=self._restored)
+        for files in (existing, own) if self._restored else ():
+            log = receipts.continued(files.get(receipts.PATH, b""), log, key=signer.public)
+        ours = {**self._ours, receipts.PATH: log}
+        check_state((existing, own), ours, key=signer.public, restored=self._restored)
         if not self._restored:
             check_boards(own.get(HISTORY), self._boards, self._lost)
+        return log
 
-    def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
-        """Close the batch; a restored state has everything now that can be taken over."""
+    def outcome(self, tx: Transaction, result: bytes, now: datetime) -> None:
+        """Close the batch; a restored state takes over what can be taken over before."""
         for name in (BEHIND, UNCOMPARED):
             tx.set_fact(name, None)
         if self._restored:
             tx.set_fact(LOST_BOARDS, json.dumps(self._made))
-            receipts.note_log_complete(tx, now=self._restored_at(now))
+            self._added = receipts.take_over(tx, result, now=self._restored_at(now))
         close_due_batch(tx, self.context.signer, now=now)
 
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Add to a restored state what it lacks of the public log; report every other failure."""
-        if isinstance(error, receipts.LogIsAhead):
-            receipts.adopt_lines(tx, error, now=self._restored_at(now))
-        else:
-            super().failure(tx, error, now)
+    def recorded(self, result: bytes, now: datetime) -> None:
+        """Say what a restored state lacked."""
+        if self._added:
+            sentence = (
+                "The public log of receipts had lines that this state lacked. They were copied into it."
+            )
+            self.context.log.warning(sentence, event_key="leaderboard.log_ahead", lines=self._added)
 
     def _restored_at(self, now: datetime) -> datetime:
         """Return the time of a restore: after the second of every lost board, even if the clock of their machine was ahead."""
@@ -336,11 +343,8 @@ class Publishing:
         self._context.log.warning(error.sentence, event_key=error.code, tries=retry.tries)
 
     def _failed(self, error: NeucoError, now: datetime) -> None:
-        """Schedule the next cycle: later, or at once if the public log had lines that the state lacked."""
+        """Schedule the next cycle."""
         self._pending = None
         self.lift_interval()
-        if isinstance(error, receipts.LogIsAhead):
-            self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
-            return
         self.last_error = error
         self._again(self._retry, error, now)

@@ -377,17 +377,18 @@ def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:
         body = {"previous": json.loads(second)["head"]}
         bare = json.dumps(body | {"head": receipts.chained(body)}).encode()
         tx._connection.execute(schema.batches.delete().where(schema.batches.c.sequence == 3))
-        ours, key = receipts.receipts_file(tx), KEY.public
+        ours, key = receipts.receipts_file(tx) or b"", KEY.public
         own = ([], [first], [first, second])
         for lines in (*own, [first, third], [first, second, b"no log"], [first, second, bare], [b"\xff"]):
-            receipts.check_growth(b"\n".join(lines), ours, key=key)
+            assert receipts.continued(b"\n".join(lines), ours, key=key) == ours
         for end, *added in ((b"\n", b"\xff"), (b"\r\n",)):
             public = end.join((first, second, third, *added))
-            with pytest.raises(receipts.LogIsAhead) as error:
-                receipts.check_growth(public, ours, key=key)
-        assert receipts.adopt_lines(tx, error.value, now=now)
-        assert not receipts.adopt_lines(tx, error.value, now=now)  # somebody was quicker
-        receipts.check_growth(public, receipts.receipts_file(tx), key=key)
+            log = receipts.continued(public, ours, key=key)
+            assert log.splitlines() == [first, second, third]
+        assert receipts.take_over(tx, log, now=now) == 1
+        assert receipts.receipts_file(tx) == log
+        assert receipts.take_over(tx, log, now=now) == 0
+        assert receipts.continued(public, log, key=key) == log
 
 
 @pytest.mark.processes

@@ -18,8 +18,8 @@ from tests.worker.harness.drand import drawing
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
-from worker.challenge.files import read_phase, read_phases, read_secret
 from worker.challenge.secrets import public_value
+from worker.challenge.setups import read_phase, read_phases, read_secret
 from worker.fairness import commitments, draws
 from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 from worker.organizer.rescoring import carry_out, make_plan

@@ -7,7 +7,6 @@ configuration and the database.
 __all__ = [
     "configuration",
     "context",
-    "files",
     "records",
     "secrets",
     "sections",

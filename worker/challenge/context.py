@@ -12,8 +12,7 @@ import structlog
 
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
-from worker.challenge.files import read_secret
-from worker.challenge.setups import PhaseSetup, open_phase
+from worker.challenge.setups import PhaseSetup, open_phase, read_secret
 from worker.challenge.signing import Signer
 from worker.challenge.timetable import Timetable
 from worker.evalai import backoff

@@ -21,7 +21,7 @@ from worker.cli.terminal import ConfigOption, Console, JsonOption, open_session
 
 if TYPE_CHECKING:
     from worker.challenge.configuration import Configuration
-    from worker.challenge.files import RecordDifference
+    from worker.challenge.setups import RecordDifference
     from worker.fairness.draws import Draw
     from worker.organizer.listing import ListedSubmission
     from worker.organizer.session import OrganizerSession
@@ -191,7 +191,7 @@ def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | 
 
 def _differences(session: OrganizerSession) -> list[RecordDifference]:
     """Return the differences between files and settings and the recorded phases; nothing if they cannot be determined."""
-    from worker.challenge.files import all_differences, read_secret
+    from worker.challenge.setups import all_differences, read_secret
 
     configuration = session.configuration
     try:

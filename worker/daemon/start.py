@@ -13,7 +13,7 @@ import structlog
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
-from worker.challenge.files import read_secret
+from worker.challenge.setups import read_secret
 from worker.challenge.signing import read_signer
 from worker.daemon import logs
 from worker.daemon.signals import Signals, Stopped, notify

@@ -16,7 +16,7 @@ from scoring.errors import NeucoError
 from worker.answers.turns import is_early
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
-from worker.challenge.files import all_differences, read_secret
+from worker.challenge.setups import all_differences, read_secret
 from worker.challenge.signing import signer
 from worker.challenge.timetable import Job, Timetable
 from worker.daemon.alerts import Alerting

@@ -9,12 +9,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from worker.challenge.configuration import Configuration
-from worker.challenge.files import differences, read_phase, read_secret
 from worker.challenge.secrets import public_value
 from worker.challenge.setups import (
     alert_key,
+    differences,
     has_scores,
     open_phase,
+    read_phase,
+    read_secret,
 )
 from worker.challenge.signing import Signer
 from worker.fairness import commitments, draws

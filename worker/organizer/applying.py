@@ -16,8 +16,7 @@ from leaderboard.rendering import public_rows
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, name_some
 from scoring.tasks import Task
-from worker.challenge.files import differences, read_secret
-from worker.challenge.setups import has_scores, put_on_record, recorded
+from worker.challenge.setups import differences, has_scores, put_on_record, read_secret, recorded
 from worker.challenge.signing import signer
 from worker.fairness import commitments
 from worker.fairness.recording import name_draw

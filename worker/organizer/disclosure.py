@@ -18,8 +18,7 @@ from leaderboard.ranking import counted, from_json
 from leaderboard.report import similarities_of_rows
 from scoring.errors import ParticipantError
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
-from worker.challenge.files import read_secret
-from worker.challenge.setups import PhaseSetup, open_phase
+from worker.challenge.setups import PhaseSetup, open_phase, read_secret
 from worker.evaluation.stored import KeepContent
 from worker.fairness import commitments, disclosure
 from worker.organizer.rescoring import perform

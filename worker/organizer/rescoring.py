@@ -17,9 +17,8 @@ from typing import Any
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.printable import count_of, name_some
 from worker.answers.answers import correct_phase
-from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
-from worker.challenge.setups import PhaseSetup, put_on_record, recorded
+from worker.challenge.setups import PhaseSetup, put_on_record, read_secret, recorded
 from worker.challenge.signing import signer
 from worker.evaluation.stored import FillRow
 from worker.fairness import commitments

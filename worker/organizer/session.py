@@ -11,10 +11,9 @@ from pathlib import Path
 
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge.configuration import Configuration, load
-from worker.challenge.files import read_phase, read_secret
 from worker.challenge.secrets import public_value
 from worker.challenge.sections import PhaseSection
-from worker.challenge.setups import PhaseSetup
+from worker.challenge.setups import PhaseSetup, read_phase, read_secret
 from worker.runtime.storage import FileStore, fault
 from worker.state import LeaderLock, Store, Transaction, leader_lock
 
@@ -51,7 +50,7 @@ class OrganizerSession:
         """Read one phase as its files and settings are now, regardless of its record.
 
         Raises:
-            OrganizerError: If there is no such phase; as :func:`worker.challenge.files.read_phase`.
+            OrganizerError: If there is no such phase; as :func:`worker.challenge.setups.read_phase`.
         """
         self.check_phase(codename)
         with self.store.read() as tx:

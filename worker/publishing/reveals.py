@@ -15,9 +15,8 @@ from leaderboard.ranking import from_json
 from scoring.randomness import phase_key
 from scoring.tasks import Task
 from worker.challenge.configuration import Configuration
-from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
-from worker.challenge.setups import open_phase
+from worker.challenge.setups import open_phase, read_secret
 from worker.challenge.signing import Signer
 from worker.fairness import disclosure, events, id_lists
 from worker.fairness.disclosure import Reveal, reveal_path

@@ -14,8 +14,8 @@ from scoring.tasks import read_package
 from tests.test_rooms import PACKAGES, ROOT, modules
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.faults import FORMS
-from worker.challenge.files import read_phase
 from worker.challenge.sections import PhaseSection
+from worker.challenge.setups import read_phase
 
 VALID = """\
 challenge:

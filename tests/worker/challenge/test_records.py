@@ -18,9 +18,8 @@ from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, g
 from tests.worker.harness.overtaken import Overtaken
 from tests.worker.test_promises import lies
 from worker.challenge.configuration import load
-from worker.challenge.files import read_phases
 from worker.challenge.records import PhaseRecord, kept, unpack
-from worker.challenge.setups import read_record
+from worker.challenge.setups import read_phases, read_record
 from worker.fairness.recording import record_phases
 from worker.organizer.applying import apply_rules, read_change
 from worker.organizer.archiving import write_backup

@@ -19,7 +19,7 @@ from tests.waiting import until
 from tests.worker.harness.gate import interpreter, scoring_hangs
 from tests.worker.harness.harness import NEW, SECRET, Harness, StepWorker, embeddings
 from worker.challenge.configuration import load
-from worker.challenge.files import read_phases
+from worker.challenge.setups import read_phases
 from worker.evaluation.outcomes import READING, SCORING, STARTING, blame
 from worker.runtime.child import Child, command
 from worker.runtime.child_acts import Died, OverLimit

@@ -36,7 +36,7 @@ from scoring.files import write_files
 from scoring.scorecard import Scorecard
 from tests.waiting import LIMIT_S, until
 from worker.challenge.configuration import load
-from worker.challenge.files import read_phases
+from worker.challenge.setups import read_phases
 from worker.challenge.signing import Signer
 from worker.challenge.timetable import Job
 from worker.daemon import Worker, intervals, make_client

@@ -25,7 +25,7 @@ from scoring.errors import NeucoError
 from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import KEY, ROOT, Harness, Killed, embeddings, git
 from worker.challenge.configuration import load
-from worker.challenge.files import read_secret
+from worker.challenge.setups import read_secret
 from worker.challenge.signing import read_signer
 from worker.cli import guarded
 from worker.fairness import receipts

@@ -16,8 +16,7 @@ from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
 from scoring.randomness import test_parts
 from scoring.tasks import Task, TaskType
-from worker.challenge.files import read_phase, read_secret
-from worker.challenge.setups import PhaseSetup
+from worker.challenge.setups import PhaseSetup, read_phase, read_secret
 from worker.organizer.doctor.check import Finding, note, warn
 from worker.organizer.doctor.subjects import CheckedFiles
 

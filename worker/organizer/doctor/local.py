@@ -17,8 +17,7 @@ from leaderboard.git import Repository
 from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import count_of
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
-from worker.challenge.files import differences, read_secret, removed
-from worker.challenge.setups import open_phase
+from worker.challenge.setups import differences, open_phase, read_secret, removed
 from worker.challenge.signing import check_signer, fingerprint, read_signer
 from worker.fairness import commitments, disclosure
 from worker.organizer.bundle import pack, read_sources, verification

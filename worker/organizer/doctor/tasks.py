@@ -29,7 +29,7 @@ from scoring.randomness import held_out
 from scoring.tasks import Task, TaskType
 from scoring.training_length import training_length
 from worker.challenge.configuration import Configuration
-from worker.challenge.files import read_phase, read_secret
+from worker.challenge.setups import read_phase, read_secret
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import CheckedFiles
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
-from worker.challenge.files import read_phases
 from worker.challenge.sections import PhaseSection
+from worker.challenge.setups import read_phases
 from worker.organizer.board_by_hand import close, publish_now
 from worker.organizer.disclosure import prepare_files
 from worker.organizer.rehearsal.entries import Entries, RehearsalEntry

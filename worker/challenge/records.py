@@ -103,31 +103,26 @@ class PhaseRecord:
 _kept: dict[str, PhaseRecord] = {}  # by hash, the last used at the end
 
 
-def kept(name: str, load: Callable[[str], bytes]) -> PhaseRecord:
+def kept(name: str, load: Callable[[str], bytes], *, anew: bool = False) -> PhaseRecord:
     """Return the record with a hash, which is loaded and parsed only if it is none of those used last.
 
     Most steps need one, and loading a large one takes about a second, which a step must not take.
 
+    Args:
+        name: The hash.
+        load: Returns what is stored.
+        anew: Whether a record that was used last must still be what is stored; one that is damaged is used no longer.
+
     Raises:
         InfrastructureError: As :func:`unpack`.
     """
-    record = _kept.pop(name, None) or unpack(load(name), name)
+    record = _kept.pop(name, None)
+    if record is None or (anew and load(name) != record.packed):
+        record = unpack(load(name), name)
     _kept[name] = record
     for oldest in list(_kept)[:-KEPT]:
         del _kept[oldest]
     return record
-
-
-def check(packed: bytes, name: str) -> None:
-    """Check a stored record; one that is damaged is used no longer.
-
-    Raises:
-        InfrastructureError: As :func:`unpack`.
-    """
-    record = _kept.get(name)
-    if record is None or record.packed != packed:
-        _kept.pop(name, None)
-        _kept[name] = unpack(packed, name)
 
 
 def unpack(packed: bytes, name: str) -> PhaseRecord:

@@ -16,7 +16,7 @@ from scoring.protocol import Protocol, ids_hash
 from scoring.randomness import secret_commitment
 from scoring.tasks import load_tasks
 from worker.challenge.configuration import Configuration
-from worker.challenge.records import PhaseRecord, check, kept
+from worker.challenge.records import PhaseRecord, kept
 from worker.challenge.secrets import SECRET, public_value, read_bytes, split_key
 from worker.runtime.storage import check_memory
 from worker.state import Transaction
@@ -42,25 +42,14 @@ def has_scores(tx: Transaction, codename: str) -> bool:
     return tx.phase_record(codename) is not None and tx.has_cells(codename)
 
 
-def read_record(tx: Transaction, codename: str) -> PhaseRecord | None:
-    """Return the current record of a phase, None if it has none yet.
+def read_record(tx: Transaction, codename: str, *, anew: bool = False) -> PhaseRecord | None:
+    """Return the current record of a phase, None if it has none yet; ``anew`` also checks that it is stored as it was read before.
 
     Raises:
         InfrastructureError: If the record is damaged.
     """
     row = tx.phase_record(codename)
-    return None if row is None else kept(row.record, tx.record)
-
-
-def check_record(tx: Transaction, codename: str) -> None:
-    """Check that the stored record of a phase, if it has one, is intact; :func:`read_record` may not read it again.
-
-    Raises:
-        InfrastructureError: If it is damaged.
-    """
-    row = tx.phase_record(codename)
-    if row is not None:
-        check(tx.record(row.record), row.record)
+    return None if row is None else kept(row.record, tx.record, anew=anew)
 
 
 def intact_record(tx: Transaction, codename: str) -> PhaseRecord | None:

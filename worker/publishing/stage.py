@@ -20,7 +20,7 @@ from leaderboard.git import OWN_FOLDERS, Published, Publisher
 from leaderboard.rendering import HISTORY, recorded_boards
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context, seconds
-from worker.challenge.setups import alert_key, check_record
+from worker.challenge.setups import alert_key, read_record
 from worker.evalai import Retry
 from worker.fairness import receipts
 from worker.fairness.disclosure import BRANCH
@@ -157,13 +157,12 @@ class MakeBoards(PublishAct[Cycle]):
         self.generation = tx.requested_publish()
         for name in phases:  # a damaged record must not stay unnoticed until somebody submits
             try:
-                check_record(tx, name)
+                read_record(tx, name, anew=True)
             except InfrastructureError as error:
                 tx.report(alert_key(name), error, now=now)
         self.cycle = begin_cycle(
             tx, self.context.signer, self.configuration, phases, self.history, replay=self.replay, now=now
         )
-        self.generation = self.cycle.generation
 
     def perform(self, resource: Publisher) -> Cycle:
         """Compute the boards."""

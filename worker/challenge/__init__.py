@@ -12,5 +12,4 @@ __all__ = [
     "sections",
     "setups",
     "signing",
-    "timetable",
 ]

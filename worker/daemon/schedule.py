@@ -9,7 +9,7 @@ from apscheduler.executors.debug import DebugExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-from worker.challenge.timetable import Job, Timetable
+from worker.challenge.context import Job, Timetable
 
 JUMP = timedelta(seconds=2)
 """A difference between two clocks from which on one of them was set, or the machine slept."""

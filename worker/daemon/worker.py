@@ -15,10 +15,9 @@ from typing import Any
 from scoring.errors import NeucoError
 from worker.answers.turns import is_early
 from worker.challenge.configuration import Configuration
-from worker.challenge.context import Context, seconds
+from worker.challenge.context import Context, Job, Timetable, seconds
 from worker.challenge.setups import all_differences, read_secret
 from worker.challenge.signing import signer
-from worker.challenge.timetable import Job, Timetable
 from worker.daemon.alerts import Alerting
 from worker.evalai import Budget, Client
 from worker.evaluation.stage import Evaluation

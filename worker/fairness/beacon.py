@@ -14,9 +14,8 @@ import urllib3
 
 from scoring.documents import UNREADABLE
 from scoring.errors import InfrastructureError, NeucoError
-from worker.challenge.context import Context, seconds
+from worker.challenge.context import Context, Job, seconds
 from worker.challenge.setups import read_secret
-from worker.challenge.timetable import Job
 from worker.evalai import Retry
 from worker.fairness import commitments, draws
 from worker.fairness.drand import Chain, is_signed

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from scoring.errors import InfrastructureError
-from worker.challenge.context import Context
-from worker.challenge.timetable import Job
+from worker.challenge.context import Context, Job
 from worker.fairness import commitments, disclosure
 from worker.runtime.storage import GIGABYTE, FileStore
 from worker.state import ACTIVE, COUNTED, State, SubmissionRow, Transaction

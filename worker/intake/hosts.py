@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import name_some
-from worker.challenge.context import Context
-from worker.challenge.timetable import Job
+from worker.challenge.context import Context, Job
 from worker.evalai import Author, Client
 from worker.intake import holds, senders
 from worker.intake.calls import Call, CallRunner

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from worker.challenge.configuration import Configuration
+from worker.challenge.context import Job
 from worker.challenge.sections import PhaseSection
-from worker.challenge.timetable import Job
 from worker.evalai import Client, Described, Phase
 from worker.intake.calls import Call
 from worker.intake.waiting import tell_of_pause

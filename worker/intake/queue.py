@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError
-from worker.challenge.timetable import Job
+from worker.challenge.context import Job
 from worker.evalai import Client, Message
 from worker.intake import facts
 from worker.intake.calls import Call

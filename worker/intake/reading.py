@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
-from worker.challenge.timetable import Job
+from worker.challenge.context import Job
 from worker.evalai import Client, NotFound, NotPermitted, Submission
 from worker.fetching import uploads
 from worker.intake import facts, holds, waiting

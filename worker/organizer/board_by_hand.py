@@ -15,10 +15,9 @@ import structlog
 from leaderboard.rendering import render
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.printable import count_of
-from worker.challenge.context import Context
+from worker.challenge.context import Context, Timetable
 from worker.challenge.setups import read_record, recorded
 from worker.challenge.signing import signer
-from worker.challenge.timetable import Timetable
 from worker.daemon import make_client
 from worker.fairness.published import has_begun
 from worker.fairness.register import RegisterReplay, withholds

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.waiting import LIMIT_S
-from worker.challenge.timetable import Job, Timetable
+from worker.challenge.context import Job, Timetable
 from worker.daemon.schedule import Every, Schedule
 from worker.daemon.worker import JOBS
 

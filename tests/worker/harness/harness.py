@@ -36,9 +36,9 @@ from scoring.files import write_files
 from scoring.scorecard import Scorecard
 from tests.waiting import LIMIT_S, until
 from worker.challenge.configuration import load
+from worker.challenge.context import Job
 from worker.challenge.setups import read_phases
 from worker.challenge.signing import Signer
-from worker.challenge.timetable import Job
 from worker.daemon import Worker, intervals, make_client
 from worker.evaluation import evaluate_child
 from worker.evaluation.evaluate_child import order_for

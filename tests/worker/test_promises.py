@@ -20,7 +20,7 @@ from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, g
 from worker.challenge.configuration import load
 from worker.challenge.secrets import public_value
 from worker.challenge.setups import read_phase, read_phases, read_secret
-from worker.fairness import commitments, draws
+from worker.fairness import commitments
 from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.reveal import reveal
@@ -98,7 +98,7 @@ def test_a_beacon_cannot_be_undone(tmp_path: Path, fork_server: ForkServer) -> N
         configuration = load(harness.path)
         secret, before = read_secret(configuration), read_phases(configuration)
         with worker.store.read() as tx:
-            (draw, _) = draws.waiting(commitments.public(tx)).values()
+            (draw, _) = commitments.waiting(tx).values()
         worker.clock.advance(40)
         with worker.store.write() as tx:
             commitments.mix_in(

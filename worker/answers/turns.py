@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from worker.challenge.configuration import Configuration
-from worker.fairness import commitments, draws
+from worker.fairness import commitments
 from worker.state import SubmissionRow, Transaction
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -22,7 +22,7 @@ def begun(
     tx: Transaction, configuration: Configuration, rows: Iterable[SubmissionRow], now: datetime
 ) -> list[SubmissionRow]:
     """Return the submissions whose phase has begun for them: it has opened, and the public random value for its splits is known."""
-    undrawn = draws.waiting(commitments.public(tx))
+    undrawn = commitments.waiting(tx)
     return [row for row in rows if row.phase not in undrawn and not is_early(configuration, row, now)]
 
 

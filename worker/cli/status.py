@@ -22,7 +22,7 @@ from worker.cli.terminal import ConfigOption, Console, JsonOption, open_session
 if TYPE_CHECKING:
     from worker.challenge.configuration import Configuration
     from worker.challenge.setups import RecordDifference
-    from worker.fairness.draws import Draw
+    from worker.fairness.commitments import Draw
     from worker.organizer.listing import ListedSubmission
     from worker.organizer.session import OrganizerSession
     from worker.state import Alert, Leader, Pause
@@ -113,7 +113,6 @@ class ChallengeStatus:
 def _read_status(session: OrganizerSession) -> ChallengeStatus:
     """Read everything that is shown."""
     from worker.fairness import commitments
-    from worker.fairness.draws import waiting as waiting_for
     from worker.fetching.housekeeping import below_reserve
     from worker.intake.waiting import reasons
     from worker.runtime.storage import fault
@@ -126,7 +125,7 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
     with session.store.read() as tx:
         active, alerts = tx.submissions(ACTIVE), tx.alerts()
         leader, states, pending = tx.last_leader() if led else None, tx.counts(), tx.pending()
-        awaited, paused = waiting_for(commitments.public(tx)).values(), tx.pause()
+        awaited, paused = commitments.waiting(tx).values(), tx.pause()
         polled_at, reconciled_at, pushed_at = (
             None if (text := tx.fact(name)) is None else datetime.fromisoformat(text)
             for name in ("polled_at", "reconciled_at", "pushed_at")

@@ -7,7 +7,6 @@ __all__ = [
     "disclosure",
     "documents",
     "drand",
-    "draws",
     "events",
     "id_lists",
     "manifests",

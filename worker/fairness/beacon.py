@@ -17,7 +17,7 @@ from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context, Job, seconds
 from worker.challenge.setups import read_secret
 from worker.evalai import Retry
-from worker.fairness import commitments, draws
+from worker.fairness import commitments
 from worker.fairness.drand import Chain, is_signed
 from worker.runtime.acts import Act, Runner, Start
 from worker.runtime.http import HttpSession, no_credentials
@@ -40,7 +40,7 @@ class FetchRound(Act[requests.Session, str]):
     what: ClassVar[str] = "The request for a round of drand"
     time_out_s = 60.0
 
-    def __init__(self, context: Context, awaited: Sequence[draws.Draw]) -> None:
+    def __init__(self, context: Context, awaited: Sequence[commitments.Draw]) -> None:
         self._context = context
         self._draw = awaited[0]
         self._awaited = {draw.phase: draw for draw in awaited}
@@ -66,7 +66,7 @@ class FetchRound(Act[requests.Session, str]):
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
         """Mix the value in, except where another commitment has meanwhile changed what a phase waits for."""
         tx.resolve_alert(UNREACHABLE)
-        waiting = draws.waiting(commitments.public(tx))
+        waiting = commitments.waiting(tx)
         phases = [name for name, draw in self._awaited.items() if waiting.get(name) == draw]
         if not phases:
             return
@@ -154,7 +154,7 @@ class BeaconFetcher:
         exists = self.awaited is not None and self.awaited <= now and self._retry.due(now)
         if self._runner.busy or not (exists or self._context.timetable.due(DRAWS)):
             return
-        awaited = sorted(draws.waiting(commitments.public(tx)).values(), key=lambda draw: draw.at)
+        awaited = sorted(commitments.waiting(tx).values(), key=lambda draw: draw.at)
         public_since = json.loads(tx.fact(PUBLIC_SINCE) or "[]")
         self.awaited = awaited[0].at if awaited else None
         self._context.timetable.done(DRAWS, now)
@@ -171,17 +171,17 @@ class BeaconFetcher:
         else:
             yield partial(self._runner.start, FetchRound(self._context, together), self._session, now)
 
-    def _name_again(self, together: Sequence[draws.Draw], now: datetime) -> bool:
+    def _name_again(self, together: Sequence[commitments.Draw], now: datetime) -> bool:
         """Name a later round, as the commitment to this one was not public before the round existed; each further time twice as late."""
         notice = self._context.configuration.fairness.beacon_notice
         phases = [waiting.phase for waiting in together]
         with self._context.store.write() as tx:
             entries = commitments.public(tx)
-            waiting = draws.waiting(entries)
+            waiting = commitments.waiting(tx)
             if any(waiting.get(draw.phase) != draw for draw in together):  # a command has named another one
                 return False
             named = max(sum(phase in entry.draws for entry in entries) for phase in phases)
-            draw = draws.next_round(together[0].chain, now + seconds(notice * 2 ** (named - 1)))
+            draw = commitments.next_round(together[0].chain, now + seconds(notice * 2 ** (named - 1)))
             commitments.commit(
                 tx,
                 self._context.signer,

@@ -15,6 +15,7 @@ from worker.challenge.secrets import public_value, split_key, value_of
 from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
 from worker.challenge.signing import COMMITMENT, Signer
 from worker.fairness.documents import FORMAT, Malformed, read
+from worker.fairness.drand import Chain
 from worker.fairness.manifests import (
     AnnouncedPhase,
     AnnouncedRound,
@@ -34,6 +35,32 @@ SOFTWARE = f"neuco-worker {__version__}"
 def public(tx: Transaction) -> list[Commitment]:
     """Return the public entries of all commitments, oldest first."""
     return [Commitment.model_validate(entry) for entry in tx.public_commitments()]
+
+
+class Draw(AnnouncedRound):
+    """A named round, with the phase whose splits it decides, and the number of the commitment that names it."""
+
+    phase: str
+    sequence: int
+
+
+def waiting(tx: Transaction) -> dict[str, Draw]:
+    """Return the phases whose value is named but not mixed in yet; they are not scored.
+
+    So the organizers cannot choose the splits: when they commit to tasks and secret, nobody knows the value, and when it is known, both are
+    fixed.
+    """
+    open_ones: dict[str, Draw] = {}
+    for entry in public(tx):
+        for phase, draw in entry.draws.items():
+            open_ones[phase] = Draw(phase=phase, sequence=entry.sequence, **dict(draw))
+        open_ones = {phase: draw for phase, draw in open_ones.items() if phase not in entry.drawn}
+    return open_ones
+
+
+def next_round(chain: Chain, moment: datetime) -> AnnouncedRound:
+    """Name the first round of drand that is made at a moment or later, which nobody can know yet."""
+    return AnnouncedRound(chain=chain, round=chain.round_after(moment))
 
 
 def read_commitments(content: bytes) -> list[Commitment]:

@@ -19,12 +19,18 @@ from worker.challenge.setups import (
     read_secret,
 )
 from worker.challenge.signing import Signer
-from worker.fairness import commitments, draws
+from worker.fairness import commitments
 from worker.fairness.drand import QUICKNET, Chain, read_chain
 from worker.fairness.manifests import AnnouncedRound
 from worker.fairness.register import register
 from worker.runtime.storage import check_memory
 from worker.state import Store, Transaction
+
+WITHOUT = (
+    "fairness.beacon is none, so the person who made the secret could have tried many and kept one that favors a team. `verify` will"
+    " say so."
+)
+CHOOSE_DRAND = "Set fairness.beacon: drand before the first phase begins, if this machine can reach a drand server or a mirror."
 
 
 def record_phases(store: Store, configuration: Configuration, key: Signer, *, now: datetime) -> None:
@@ -71,7 +77,7 @@ def name_draw(configuration: Configuration, now: datetime) -> AnnouncedRound | N
     fairness = configuration.fairness
     if fairness.beacon == "none":
         return None
-    return draws.next_round(drand_chain(configuration), now + timedelta(seconds=fairness.beacon_notice))
+    return commitments.next_round(drand_chain(configuration), now + timedelta(seconds=fairness.beacon_notice))
 
 
 def drand_chain(configuration: Configuration) -> Chain:

@@ -12,7 +12,7 @@ from scoring.printable import count_of, name_some
 from worker.answers.turns import is_early
 from worker.challenge.configuration import Configuration
 from worker.evaluation.outcomes import HOPELESS
-from worker.fairness import commitments, draws
+from worker.fairness import commitments
 from worker.fairness.published import is_held
 from worker.intake import changes
 from worker.state import ACTIVE, HOPELESS_TRIES, PAUSE, UNSCORED, State, SubmissionRow, Transaction
@@ -32,7 +32,7 @@ def reasons(
         return dict.fromkeys(
             (row.pk for row in rows), "the leaderboard's repository to be compared with the state"
         )
-    paused, undrawn = tx.is_paused("pause"), draws.waiting(commitments.public(tx))
+    paused, undrawn = tx.is_paused("pause"), commitments.waiting(tx)
     return {row.pk: _reason(configuration, row, now, paused=paused, undrawn=undrawn) for row in rows}
 
 

@@ -19,8 +19,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.signing import challenge_key, read_signer
 from worker.fairness import commitments, published
 from worker.fairness.beacon import ask
-from worker.fairness.draws import CHOOSE_DRAND, WITHOUT
-from worker.fairness.recording import drand_chain
+from worker.fairness.recording import CHOOSE_DRAND, WITHOUT, drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import CheckedChallenge, CheckedRepository, check_git
 from worker.publishing.boards import attestation_files

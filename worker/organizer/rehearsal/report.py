@@ -8,7 +8,7 @@ from typing import Any
 
 from leaderboard import Rounding
 from worker.challenge.sections import Beacon
-from worker.fairness.draws import CHOOSE_DRAND, WITHOUT
+from worker.fairness.recording import CHOOSE_DRAND, WITHOUT
 from worker.organizer.rehearsal.entries import RANDOM, RehearsalEntry
 
 

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 
 from worker.verify import earlier, facts, opening, registered, timeline
 from worker.verify.decisions import decisions
-from worker.verify.drawn import drawn
 from worker.verify.pages import page
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import RevealedPhase, read_reveals
@@ -31,7 +30,7 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | No
     "received": facts.received,
     "places": facts.placed,
     "private": registered.private,
-    "beacon": drawn,
+    "beacon": opening.drawn,
 }
 """The checks of a revealed phase, in the order of what was promised."""
 

@@ -1,8 +1,12 @@
-"""Checks of what was committed to: the commitments themselves, and that the reveal of a phase opens them."""
+"""Checks of what was committed to: the commitments themselves, that the reveal of a phase opens them, and what decided its splits.
+
+Organizers who can still change the secret or the tasks when a public value is known can try many, as if there were no value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +15,9 @@ from scoring.inputs.tables import LabelRow
 from scoring.printable import all_of, count_of
 from scoring.protocol import ids_hash
 from scoring.tasks import TaskType, task_version
+from worker.challenge.secrets import value_of
 from worker.fairness import commitments, id_lists, manifests
+from worker.fairness.drand import QUICKNET, is_signed
 from worker.participant.challenge import list_path
 from worker.verify.public import PublicRepository
 from worker.verify.revealed import Promise, RevealedPhase
@@ -207,3 +213,94 @@ def ids(repository: PublicRepository, phase: str) -> Iterator[Verdict]:
             is_it = ids_hash(id_lists.read(repository.files[path])) in committed[-1:]
             require(is_it, f"{path}: the id list is not the one committed to")
             yield consistent(f"{path}: the id list is the one committed to")
+
+
+def drawn(phase: RevealedPhase) -> Verdict:
+    """Report what decided the splits of a phase, and whether anybody could have chosen it."""
+    name, missed = phase.name, 0
+    naming: manifests.Commitment | None = None
+    values: list[
+        tuple[manifests.Commitment, manifests.Commitment]
+    ] = []  # the one that announces a value, and the one that mixes it in
+    for entry in phase.repository.commitments:
+        if name in entry.draws:
+            missed += naming is not None and naming.draws[name].at <= entry.made_at
+            naming = entry
+        if name in entry.drawn:
+            if naming is None:
+                raise CheckEnded("a value was mixed into its splits that no commitment had announced")
+            values.append((naming, entry))
+            naming = None
+    require(
+        naming is None,
+        f"the value that commitment {naming and naming.sequence} announced was never mixed into its splits",
+    )
+    if not values:
+        return believed(
+            "no public random value was mixed into its splits, so the organizers could have tried many and chosen some; that they did"
+            " not is taken on trust"
+        )
+    for announcing, mixing in values:
+        _check_value(phase, announcing, mixing)
+    return _of_draw(phase, *values[-1], times=len(values) + missed)
+
+
+def _check_value(phase: RevealedPhase, naming: manifests.Commitment, mixing: manifests.Commitment) -> None:
+    """Check that a value was named before it existed, is the one that was named, and that nothing else changed with it."""
+    draw, number = naming.draws[phase.name], mixing.sequence
+    round_of = f"round {draw.round} of {draw.chain.name}"
+    require(
+        naming.made_at < draw.at,
+        f"commitment {naming.sequence} announced {round_of}, which was already known",
+    )
+    require(
+        draw.chain.name != QUICKNET.name or draw.chain == QUICKNET,
+        f"commitment {naming.sequence} names {draw.chain.name}, but gives the key of another chain",
+    )
+    require(
+        is_signed(draw.chain, draw.round, mixing.drawn[phase.name]),
+        f"the value that was mixed into its splits is not the one of {round_of}",
+    )
+    require(mixing.made_at >= draw.at, f"commitment {number} mixed in {round_of}, which did not exist yet")
+    pairs = pairwise(phase.promises)
+    changed = next((_changed(before, now) for before, now in pairs if now.public.sequence == number), "")
+    require(
+        not changed, f"its {changed} changed in commitment {number}, together with the value of {round_of}"
+    )
+
+
+def _of_draw(
+    phase: RevealedPhase, naming: manifests.Commitment, mixing: manifests.Commitment, *, times: int
+) -> Verdict:
+    """Return the verdict on a draw that nothing contradicts."""
+    draw, value = naming.draws[phase.name], value_of(mixing.drawn[phase.name])
+    sentence = (
+        f"its splits follow from round {draw.round} of {draw.chain.name} (value {value[:16]}…), made at {draw.at:%Y-%m-%d %H:%M:%S}"
+        f" UTC and announced before that, by the organizers' clock, in commitment {naming.sequence}"
+    )
+    doubts = []
+    if draw.chain != QUICKNET:
+        doubts.append("that nobody could choose the values of this chain is taken on trust")
+    if times > 1:
+        doubts.append(
+            f"another round had been named {count_of(times - 1, 'time')} before, as happens after an interruption or a change; that none"
+            " was dropped because of its value is taken on trust"
+        )
+    doubts += [
+        f"its {changed} changed in commitment {later.public.sequence}, when the value was known, so these splits could"
+        " have been chosen; that they were not is taken on trust"
+        for earlier, later in pairwise(phase.promises)
+        if later.public.made_at >= draw.at and (changed := _changed(earlier, later))
+    ]
+    return believed("; ".join([sentence, *doubts])) if doubts else consistent(sentence)
+
+
+def _changed(earlier: Promise, later: Promise) -> str:
+    """Name what a commitment changes from an earlier one about the same phase."""
+    before, after = (replace(promise.protocol, secret_commitment="") for promise in (earlier, later))
+    changed = {
+        "secret": earlier.is_opened != later.is_opened,
+        "protocol": before != after,
+        "tasks": earlier.manifest.versions != later.manifest.versions,
+    }
+    return " and ".join(name for name, differs in changed.items() if differs)

@@ -30,12 +30,10 @@ class PushedFiles:
 
     Attributes:
         commit: The newest commit with parts that the worker pushed; None if there is none.
-        tip: The tip that the worker saw last.
         parts: The parts that need not be pushed.
     """
 
     commit: str | None = None
-    tip: str | None = None
     parts: tuple[str, ...] = ()
 
 
@@ -54,7 +52,7 @@ def known(tx: Transaction, configuration: Configuration) -> PushedFiles:
     document = tx.document(FILES_FACT)
     if document.get("place") != place(configuration):
         return PushedFiles()
-    return PushedFiles(commit=document["commit"], tip=document["tip"], parts=tuple(document["parts"]))
+    return PushedFiles(commit=document["commit"], parts=tuple(document["parts"]))
 
 
 def missing(tx: Transaction, configuration: Configuration) -> list[Path]:
@@ -76,18 +74,17 @@ def compare(tx: Transaction, configuration: Configuration, tip: str | None, *, n
         now: The time.
     """
     before = known(tx, configuration)
-    if tip == before.tip:
+    if tip == before.commit or not before.parts:
         return
-    if before.commit is not None:
-        tx.raise_alert(
-            f"{OVERWRITTEN}:{BRANCH}",
-            OVERWRITTEN,
-            f"Someone else changed or removed the branch `{BRANCH}` of the leaderboard's repository. The worker restores the files there."
-            " Find out who it was, and allow only the worker's account to push to the branch.",
-            now=now,
-            happened=True,
-        )
-    _record(tx, configuration, PushedFiles(commit=before.commit, tip=tip))
+    tx.raise_alert(
+        f"{OVERWRITTEN}:{BRANCH}",
+        OVERWRITTEN,
+        f"Someone else changed or removed the branch `{BRANCH}` of the leaderboard's repository. The worker restores the files there."
+        " Find out who it was, and allow only the worker's account to push to the branch.",
+        now=now,
+        happened=True,
+    )
+    _record(tx, configuration, PushedFiles(commit=before.commit))
 
 
 def _record(tx: Transaction, configuration: Configuration, files: PushedFiles) -> None:
@@ -138,7 +135,7 @@ class PushPart(PushAct[tuple[str | None, Published]]):
         if pushed.rewritten or before != pushed.own:  # the tip may be ours from a push whose end was lost
             compare(tx, configuration, before, now=now)
         parts = (*known(tx, configuration).parts, self.part.name)
-        _record(tx, configuration, PushedFiles(commit=pushed.commit, tip=pushed.commit, parts=parts))
+        _record(tx, configuration, PushedFiles(commit=pushed.commit, parts=parts))
         if self.last:
             tx.resolve_alert(FAILING)
             tx.request_publish()

@@ -65,7 +65,6 @@ class Cycle:
         posted: Submissions whose answers EvalAI has and that no board includes yet.
         attestations: Commitments, receipts, public ids and reveals: path to content.
         assumed: What :func:`assumptions` returned.
-        signer: The key that signs what is pushed.
         at: When all of this was read.
         lost_boards: Boards that a restored state lacks.
     """
@@ -77,7 +76,6 @@ class Cycle:
     posted: tuple[SubmissionRow, ...]
     attestations: Mapping[str, bytes]
     assumed: object
-    signer: Signer
     at: datetime
     lost_boards: frozenset[BoardName]
 
@@ -163,7 +161,6 @@ def begin_cycle(
         posted=tuple(tx.submissions([State.POSTED])),
         attestations=attestations,
         assumed=assumptions(tx, phases),
-        signer=signer,
         at=at,
         lost_boards=lost_boards(tx),
     )

@@ -68,11 +68,12 @@ def not_shown(branch: str, shown: str | None) -> OrganizerError:
     )
 
 
-def site_files(cycle: Cycle, check_lead: Callable[[], None], existing: Files, own: Files) -> Files:
+def site_files(cycle: Cycle, key: str, check_lead: Callable[[], None], existing: Files, own: Files) -> Files:
     """Return the files that the branch should have: the site, rendered on its tip.
 
     Args:
         cycle: What is published.
+        key: The challenge's key.
         check_lead: Checks that this process leads, after the tip was read: once another leader has pushed, ours is refused.
         existing: The files in the branch.
         own: The files as the challenge published them last.
@@ -83,7 +84,7 @@ def site_files(cycle: Cycle, check_lead: Callable[[], None], existing: Files, ow
     """
     check_lead()
     attestations = cycle.attestations
-    published.check_state((existing, own), attestations, key=cycle.signer.public, restored=False)
+    published.check_state((existing, own), attestations, key=key, restored=False)
     check_boards(
         own.get(HISTORY), {site.codename: site.history for site in cycle.site.phases}, cycle.lost_boards
     )

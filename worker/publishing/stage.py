@@ -206,9 +206,9 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
         """Render the site on the tip of the branch and push it; look where the branch of the published files is."""
         tip = resource.tip_of(BRANCH) if self._has_files else None
         pushed = resource.publish(
-            partial(site_files, self.cycle, self.context.store.check_lead),
+            partial(site_files, self.cycle, self.context.signer.public, self.context.store.check_lead),
             partial(message, self.cycle.site),
-            sign=self.cycle.signer.sign_commit,
+            sign=self.context.signer.sign_commit,
             last=self._last,
             folders=OWN_FOLDERS,
             replace_foreign=self._replaces,

@@ -362,11 +362,8 @@ def _contents(repository: Repository, document: bytes | None) -> Contents:
     except (Malformed, OrganizerError):  # the commit is gone, or was never fetched
         blobs = {}
 
-    def part(name: str) -> bytes:
-        readable = name in blobs and blobs[name].size <= PART_BYTES
-        return repository.content(blobs[name].name) if readable else b""
-
-    return part
+    parts = {name: blob for name, blob in blobs.items() if blob.size <= PART_BYTES}
+    return lambda name: CommitFiles(repository, parts).get(name, b"")
 
 
 def _changed_by(

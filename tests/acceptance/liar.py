@@ -80,8 +80,8 @@ class Told:
         nonce = bytes.fromhex(self.nonce)
         if self.whole:
             return events.opened(self.fields, nonce)
-        shown = events.QUALIFYING_FIELDS if self.qualifies else events.PUBLIC_FIELDS
-        return events.opened_in_part(self.fields, nonce, shown)
+        form = events.QualifyingEvent if self.qualifies else events.ClosedEvent
+        return events.opened_in_part(self.fields, nonce, form)
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -33,10 +33,6 @@ TEAM = "team"
 CHALLENGE = "challenge"
 """An event of the whole challenge, such as a restored backup."""
 RESTORED, REWRITTEN = "restored", "rewritten"  # what happened to the whole challenge
-PUBLIC_FIELDS = ("kind", "phase", "at", "entry")
-"""The fields that are opened of a private event."""
-QUALIFYING_FIELDS = (*PUBLIC_FIELDS, "team_key", "answered", "removed")
-"""The fields that are opened of a private submission whose team may compete in another phase because of it."""
 
 Fields = Mapping[str, Any]
 """An event as JSON: what is stored, hashed and published."""
@@ -265,14 +261,18 @@ def opened(fields: Fields, nonce: bytes) -> dict[str, Any]:
     return {"nonce": nonce.hex(), "fields": dict(fields)}
 
 
-def opened_in_part(fields: Fields, nonce: bytes, shown: Collection[str] = PUBLIC_FIELDS) -> dict[str, Any]:
-    """Open some fields of an event, and show that it has others."""
+def opened_in_part(fields: Fields, nonce: bytes, form: type[ClosedEvent] = ClosedEvent) -> dict[str, Any]:
+    """Open those fields of a private event that this form of it has, and show that it has others."""
     return {
-        "open": {name: [value, salt(nonce, name).hex()] for name, value in fields.items() if name in shown},
+        "open": {
+            name: [value, salt(nonce, name).hex()]
+            for name, value in fields.items()
+            if name in form.model_fields
+        },
         "hidden": {
             name: field_hash(name, value, salt(nonce, name))
             for name, value in fields.items()
-            if name not in shown
+            if name not in form.model_fields
         },
     }
 

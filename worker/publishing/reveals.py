@@ -156,7 +156,7 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
         if event.kind in (events.PHASE, events.TEAM, events.CHALLENGE) or event.subject in shown:
             opening = events.opened(event.fields, nonce)
         elif event.kind == events.SUBMISSION and event.fields["team_key"] in qualifying:
-            opening = events.opened_in_part(event.fields, nonce, events.QUALIFYING_FIELDS)
+            opening = events.opened_in_part(event.fields, nonce, events.QualifyingEvent)
         else:
             opening = events.opened_in_part(event.fields, nonce)
         yield json.dumps(opening, ensure_ascii=False, separators=(",", ":"))

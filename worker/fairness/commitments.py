@@ -215,7 +215,7 @@ def mix_in(
     *,
     reason: str,
     now: datetime,
-) -> dict[str, Any]:
+) -> None:
     """Mix the value of a round into the splits of phases, record these phases again, and commit to them.
 
     Args:
@@ -245,7 +245,7 @@ def mix_in(
         setup = PhaseSetup(record=replace(record, protocol=protocol), key=splits)
         put_on_record(tx, setup.record)
         setups.append(setup)
-    return commit(tx, key, setups, reason=reason, now=now, drawn=dict.fromkeys(phases, signature))
+    commit(tx, key, setups, reason=reason, now=now, drawn=dict.fromkeys(phases, signature))
 
 
 def _phases(tx: Transaction) -> dict[str, tuple[AnnouncedPhase, Manifest]]:

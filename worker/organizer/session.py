@@ -12,7 +12,6 @@ from pathlib import Path
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import public_value
-from worker.challenge.sections import PhaseSection
 from worker.challenge.setups import PhaseSetup, read_phase, read_secret
 from worker.runtime.storage import FileStore, fault
 from worker.state import LeaderLock, Store, Transaction, leader_lock
@@ -63,8 +62,8 @@ class OrganizerSession:
             record = tx.phase_record(phase or "")
         return record is not None and record.closed_at is not None
 
-    def check_phase(self, codename: str) -> PhaseSection:
-        """Return a phase's section of the configuration; its files are not read.
+    def check_phase(self, codename: str) -> None:
+        """Check that the configuration has a phase; its files are not read.
 
         Raises:
             OrganizerError: If there is no such phase.
@@ -76,7 +75,6 @@ class OrganizerSession:
                 hint=f"The phases are: {', '.join(phases)}.",
                 code="phase.unknown",
             )
-        return phases[codename]
 
 
 @contextmanager

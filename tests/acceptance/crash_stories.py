@@ -362,7 +362,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
     "the usual path": (
         Story(
             points=(
-                *both("call connect", "call reconcile", "call phases", "call poll", "call delete"),
+                *both("call connect", "call reconcile", "call phases", "call poll"),
                 *both("call hosts", "call authors"),
                 *both("call listing", "call read", "call running", "call post", "call boards", "call push"),
                 *both("new>received", "received>acknowledged", "acknowledged>fetched", "fetched>scoring"),

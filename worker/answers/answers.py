@@ -24,7 +24,7 @@ from worker.fairness import receipts
 from worker.fairness.membership import AFTER_THE_CLOSE, ShownValue
 from worker.fairness.register import LATEST, RegisterReplay, register_score
 from worker.fairness.replay import PhaseReplay
-from worker.state import COUNTED, LONGEST_WAIT, OutboxKind, State, SubmissionRow, Transaction
+from worker.state import COUNTED, LONGEST_WAIT, State, SubmissionRow, Transaction
 
 PRIVATE = "This submission is private, so it is on no board."
 SELECTS = {
@@ -149,7 +149,7 @@ def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[
     """
     pks = [
         pending.submission
-        for pending in tx.pending(OutboxKind.POST)
+        for pending in tx.pending()
         if now < pending.not_before <= now + LONGEST_WAIT + grid
     ]
     teams = (tx.known(pk).team_key for pk in pks)
@@ -260,7 +260,7 @@ def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: f
     if row.state is State.SCORED or row.superseded_by is not None:
         tx.note(row.pk, **values)
     elif tx.move(row.pk, row.state, State.SCORED, **values):
-        tx.enqueue(OutboxKind.POST, row.pk, now=now)
+        tx.enqueue(row.pk, now=now)
 
 
 def _with_score(

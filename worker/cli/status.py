@@ -116,7 +116,7 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
     from worker.fetching.housekeeping import below_reserve
     from worker.intake.waiting import reasons
     from worker.runtime.storage import fault
-    from worker.state import ACTIVE, OutboxKind
+    from worker.state import ACTIVE
 
     configuration, now = session.configuration, session.now
     token_expires, unknown = _token_expiry(configuration)
@@ -134,7 +134,7 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
         waits = reasons(tx, configuration, waiting, now)
     since = [row.submitted_at or row.first_seen_at for row in waiting]
     retried = {row.pk for row in active if row.tries > 0 and row.hold is None}
-    retried |= {call.submission for call in pending if call.kind is OutboxKind.POST and call.tries > 0}
+    retried |= {call.submission for call in pending if call.tries > 0}
     free_bytes, problem = session.files.free_bytes(), fault(configuration.state_dir)
     if not any(alert.code == "disk.reserve" for alert in alerts):
         problem = problem or below_reserve(free_bytes, configuration.submission.disk_reserve_gigabytes)

@@ -254,7 +254,7 @@ def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
     if left.paused:
         yield f"Waiting for `challenge pause --undo`, because scoring is paused: {count_of(left.paused, 'submission')}."
     if left.pending:
-        yield f"Not sent to EvalAI yet (an answer, or the deletion of a message): {count_of(left.pending, 'call')}."
+        yield f"Not sent to EvalAI yet: {count_of(left.pending, 'answer')}."
     if left.board:
         error = worker.publishing.last_error
         yield "The last board was not pushed." if error is None else error.sentence

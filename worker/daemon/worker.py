@@ -32,7 +32,7 @@ from worker.publishing import Publishing
 from worker.runtime import storage
 from worker.runtime.acts import Stage, begin
 from worker.runtime.storage import FileStore
-from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction
+from worker.state import ACTIVE, Outcome, State, Store, Transaction
 
 JOBS = (*Intake.jobs, DRAWS, HOUSEKEEPING)
 """The regular jobs."""
@@ -218,7 +218,7 @@ def recover(tx: Transaction, files: FileStore, now: datetime) -> None:
     for row in tx.submissions([State.FETCHED]):
         if files.find(row.file_hash) is None:
             tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
-    for pending in tx.pending(OutboxKind.POST):
+    for pending in tx.pending():
         if pending.sent_at is not None:  # EvalAI may have the answer
             tx.note(pending.submission, read_at=None)
     tx.release()  # a restart tries again at once

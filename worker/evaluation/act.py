@@ -27,7 +27,6 @@ from worker.state import (
     HOPELESS_TRIES,
     HOPELESS_WAIT,
     Attempt,
-    OutboxKind,
     Outcome,
     State,
     Transaction,
@@ -187,7 +186,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
         if tx.move(self.pk, State.SCORING, target, answer=answer.to_json(), **values):
             grid = self.context.configuration.submission.answer_grid
             release = answers.release_at(now, running_at=tx.known(self.pk).running_at, grid_s=grid)
-            tx.enqueue(OutboxKind.POST, self.pk, now=now, not_before=release)
+            tx.enqueue(self.pk, now=now, not_before=release)
             tx.resolve_alert(f"evaluate:{self.pk}")
 
     def _log(self, sentence: str, event: str, **details: str) -> None:

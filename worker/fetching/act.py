@@ -22,7 +22,7 @@ from worker.fetching import uploads
 from worker.fetching.download import download
 from worker.runtime.acts import SHARED, Act, NotDue, fault_key
 from worker.runtime.storage import FileStore
-from worker.state import ALERT_AFTER_TRIES, Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
+from worker.state import ALERT_AFTER_TRIES, Attempt, Outcome, State, SubmissionRow, Transaction
 
 READ_TIMEOUT_S = 30.0  # seconds without a byte
 SETTLES_S = 10.0  # after a message; less if the queue is polled more often
@@ -125,7 +125,7 @@ class FetchFile(Act[FileStore, str]):
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()
         if tx.move(self.row.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, **values):
-            tx.enqueue(OutboxKind.POST, self.row.pk, now=now)
+            tx.enqueue(self.row.pk, now=now)
         tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now)
 
     def _retry(self, tx: Transaction, error: NeucoError, now: datetime) -> None:

@@ -38,7 +38,7 @@ def follow_placeholder(
     """
     if row.state is not State.ACKNOWLEDGED or row.disputed:
         return None  # the submission has ended meanwhile, or a person decides first
-    messaged_at = tx.messaged_at(row.pk)
+    messaged_at = row.messaged_at
     if messaged_at is None:
         tx.move(row.pk, State.ACKNOWLEDGED, State.UPLOADING, not_before=_next_look(row, now))
         return None

@@ -15,7 +15,7 @@ from worker.fairness.published import is_held
 from worker.intake import facts, quota
 from worker.intake.calls import Call
 from worker.runtime.acts import NotDue
-from worker.state import OutboxKind, OutboxRow, State, SubmissionRow, Transaction
+from worker.state import OutboxRow, State, SubmissionRow, Transaction
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -79,7 +79,7 @@ class PostAnswer(Call[None]):
         accepted["evalai_shows"] = current.showing(status=status)
         if current.answer != row.answer:
             tx.note(row.pk, **accepted)
-            tx.enqueue(OutboxKind.POST, row.pk, now=now)
+            tx.enqueue(row.pk, now=now)
         elif current.state in (State.SCORED, State.REJECTED):
             tx.move(row.pk, current.state, State.POSTED if status == "finished" else State.FAILED, **accepted)
         else:

@@ -14,7 +14,7 @@ from scoring.printable import count_of, name_some
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
 from worker.intake import changes, holds, names
-from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State, SubmissionRow, Transaction
+from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, State, SubmissionRow, Transaction
 
 ANSWERED_REMOTELY = frozenset({"finished", "failed"})
 PORTION = 200  # submissions to compare with the database at a time
@@ -27,8 +27,8 @@ INHERITED = (
 """What a re-run has from the submission that it repeats."""
 
 
-def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
-    """Store the submission of a queue message, and the message's newest receipt for its deletion.
+def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
+    """Store the submission of a queue message; return whether the message may be deleted.
 
     A message only names a submission; facts come from EvalAI's answers. A message for a failed or cancelled submission may mean that a host
     resumed it, and the first one comes once the file is stored, so EvalAI is asked again. A message for an upload under way means that the
@@ -37,12 +37,13 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
     row = tx.add(message.submission_pk, now=now, message_phase=message.sent_to)
     taken = [uploads.take_message(tx, run) for run in changes.runs(tx, row)]  # each run learns of it
     if not all(taken):
-        return
+        return False
+    tx.note(row.pk, messaged_at=now)
     if row.message_phase is None:
         tx.note(row.pk, message_phase=message.sent_to)
     if row.state in (State.FAILED, State.CANCELLED) or row.input_file is None:
         tx.note(row.pk, read_at=None)
-    tx.enqueue(OutboxKind.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
+    return True
 
 
 def take_facts(
@@ -93,7 +94,7 @@ def _leave_another(
 ) -> None:
     """Take nothing from a submission with the number of an earlier one, and send it no answer; EvalAI lacks the earlier one."""
     tx.note(row.pk, read_at=asked_at)
-    tx.complete(OutboxKind.POST, row.pk, now=now)
+    tx.complete(row.pk, now=now)
     if row.state in ACTIVE and row.posted is None:
         cancel(tx, row, now=now)
     elif row.state in ACTIVE:  # its changed answer stays here
@@ -308,12 +309,12 @@ def _follow_answered(
         tx.raise_alert(f"set-back:{row.pk}", "submission.set_back", text, now=now)
         return
     if tx.move(row.pk, row.state, State.REJECTED if expected == "failed" else State.SCORED, reposts=1):
-        tx.enqueue(OutboxKind.POST, row.pk, now=now)
+        tx.enqueue(row.pk, now=now)
 
 
 def _perhaps_ours(tx: Transaction, row: SubmissionRow) -> bool:
     """Return whether the answer that EvalAI shows may be ours, sent but never confirmed."""
-    return any(pending.sent_at is not None for pending in tx.pending(OutboxKind.POST, row.pk))
+    return any(pending.sent_at is not None for pending in tx.pending(row.pk))
 
 
 def repeated(tx: Transaction, facts: Submission) -> SubmissionRow | None:
@@ -340,7 +341,7 @@ def cancel(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
     """End a submission that needs no answer any more."""
     target = State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED
     if tx.move(row.pk, row.state, target):
-        tx.complete(OutboxKind.POST, row.pk, now=now)
+        tx.complete(row.pk, now=now)
 
 
 def supersede_older(tx: Transaction, pk: int) -> None:

@@ -1,39 +1,46 @@
-"""EvalAI's queue: its messages only name submissions, so they are received when calls are left, and deleted once these are stored."""
+"""EvalAI's queue: its messages only name submissions, so they are received when calls are left, and deleted once these are stored.
+
+A message that is not deleted, because a call fails or the worker ends, comes back and is taken again, so no deletion is recorded.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.context import Job
 from worker.evalai import Client, Message
 from worker.intake import facts
 from worker.intake.calls import Call
-from worker.state import OutboxRow, Transaction
+from worker.state import Transaction
 
 POLL = Job("poll", lambda configuration: configuration.evalai.poll_every)
-GIVE_UP_TRIES = 5  # failed tries to delete a message
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ReceiveMessage(Call["Message | None"]):
-    """Receive a message of the queue.
+    """Delete the message that was received before, and receive the next one.
 
     Attributes:
         foreign: Whether it was one for another challenge.
+        receipt: By which it may be deleted, because its submission was stored.
     """
 
     name = "poll"
     foreign: bool = field(init=False, default=False)
+    receipt: str | None = field(init=False, default=None)
 
     def perform(self, resource: Client) -> Message | None:
         """Receive at most one message; unless it is deleted, it comes back after half a minute."""
+        if self.session.receipt is not None:
+            with suppress(NeucoError):
+                resource.delete_message(self.session.receipt)
         return resource.receive()
 
     def outcome(self, tx: Transaction, result: Message | None, now: datetime) -> None:
-        """Store its submission, and put its deletion into the outbox; leave a message for another challenge where it is."""
+        """Store its submission; leave a message for another challenge where it is."""
         tx.set_fact("polled_at", now.isoformat())
         if result is None:
             return
@@ -46,38 +53,11 @@ class ReceiveMessage(Call["Message | None"]):
             self.foreign = True
             return
         self.context.checkpoint("before message taken")
-        facts.take_message(tx, result, now=now)
+        if facts.take_message(tx, result, now=now):
+            self.receipt = result.receipt_handle
 
     def recorded(self, result: Message | None, now: datetime) -> None:
         """Note what the queue returned; a message for another challenge counts as an empty queue."""
         self.context.timetable.done(POLL, now)
         self.session.empty_polls = self.session.empty_polls + 1 if result is None else int(self.foreign)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class DeleteMessage(Call[None]):
-    """Delete a message by its newest receipt.
-
-    Attributes:
-        pending: The row of the outbox.
-    """
-
-    name = "delete"
-    records_wait: ClassVar[bool] = True
-    pending: OutboxRow
-
-    def perform(self, resource: Client) -> None:
-        """Delete the message; doing so twice does no harm."""
-        resource.delete_message(self.pending.receipt or "")
-
-    def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
-        """Close the row of the outbox."""
-        tx.note_pending(self.pending.id, done_at=now)
-
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Schedule the next try, or give the receipt up, which may be unknown by then: its message comes back under a newer one."""
-        pending = self.pending
-        if pending.tries >= GIVE_UP_TRIES:
-            tx.note_pending(pending.id, done_at=now)
-        else:
-            tx.postpone(pending.id, not_before=self.context.retry_at(now, pending.tries))
+        self.session.receipt = self.receipt

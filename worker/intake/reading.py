@@ -20,7 +20,7 @@ from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
 from worker.intake.session import OVERLAP, RemoteChallenge, Session, phase_faults, read_remote
-from worker.state import ACTIVE, OutboxKind, Transaction
+from worker.state import ACTIVE, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, because anybody may edit them
@@ -140,7 +140,7 @@ class ReadSubmission(Call[Submission]):
                 tx.report(f"hold:{row.pk}", holds.hidden(row), now=now)
             return
         defer(self, tx, self.pk, error, now)
-        for pending in tx.pending(OutboxKind.POST, self.pk):
+        for pending in tx.pending(self.pk):
             tx.postpone(pending.id, not_before=self.context.retry_at(now, pending.tries))
 
 

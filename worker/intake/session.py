@@ -26,6 +26,7 @@ class Session:
         remote: Our challenge and its phases; None before they were read.
         outdated: Whether the configuration was reloaded since, or the phases have changed at EvalAI.
         empty_polls: How many polls in a row found the queue empty.
+        receipt: By which the next poll deletes the message of the last one; None if there is nothing to delete.
         call_began_at: When the last call that EvalAI answered began; see :meth:`received_at`.
         call_ended_at: When its answer came.
         silent_since: Since when EvalAI has given no usable answer; None while it answers.
@@ -36,6 +37,7 @@ class Session:
     remote: RemoteChallenge | None = None
     outdated: bool = False
     empty_polls: int = 0
+    receipt: str | None = None
     call_began_at: datetime | None = None
     call_ended_at: datetime | None = None
     silent_since: datetime | None = None

@@ -2,8 +2,8 @@
 
 What is due is read from the database at each step. The first listing of the whole challenge comes before everything but late answers. After
 that the order is: lookups of the authors of scored submissions and of the one that is scored next, answers, the submission that is scored
-next, new facts, lookups of other authors, the whole listing, the latest submissions, the phases, deletions, the queue, and what the whole
-listing lacks. Messages only name submissions, and one listing has the facts of all: so known submissions are scored and answered first, and
+next, new facts, lookups of other authors, the whole listing, the latest submissions, the phases, the queue, and what the whole listing
+lacks. Messages only name submissions, and one listing has the facts of all: so known submissions are scored and answered first, and
 the queue gets the calls that are left.
 
 An idle worker makes about 14 calls a minute with the default settings: 12 to the queue, 2 for the latest submissions, and three in
@@ -25,7 +25,7 @@ from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import HOSTS, next_lookup, unknown_authors
 from worker.intake.phases import PHASES, ReadPhases
-from worker.intake.queue import POLL, DeleteMessage, ReceiveMessage
+from worker.intake.queue import POLL, ReceiveMessage
 from worker.intake.reading import (
     RECENT,
     RECONCILE,
@@ -41,7 +41,6 @@ from worker.state import (
     ACTIVE,
     ANSWERED,
     LONGEST_WAIT,
-    OutboxKind,
     OutboxRow,
     State,
     SubmissionRow,
@@ -118,11 +117,7 @@ class Intake:
     def next_answer_at(self, now: datetime) -> datetime | None:
         """Return the moment of the answer grid that the next answer waits for; None if none waits, or only after a failure."""
         with self._context.store.read() as tx:
-            ready = [
-                pending
-                for pending in tx.pending(OutboxKind.POST)
-                if pending.tries == 0 and self._waits(pending, now)
-            ]
+            ready = [pending for pending in tx.pending() if pending.tries == 0 and self._waits(pending, now)]
         return min((pending.not_before for pending in ready), default=None)
 
     def reload(self) -> None:
@@ -150,7 +145,7 @@ class Intake:
         # Changes from the time when no worker ran decide what follows. But an answer that is late leaves first, after its facts were read
         # again: so there is progress even if the worker is killed again and again before the listing is complete.
         if self._timetable.done_at(RECONCILE) is None:
-            late = any(pending.not_before < now - OVERDUE for pending in tx.pending(OutboxKind.POST))
+            late = any(pending.not_before < now - OVERDUE for pending in tx.pending())
             if late and tx.fact(UNCOMPARED):
                 return None  # the listing would delay the answers for longer than the comparison does
             if call := (self._answer(tx, now) if late else None) or self._reconcile(tx, now):
@@ -166,7 +161,6 @@ class Intake:
             or self._reconcile(tx, now)
             or self._recent(tx, now)
             or self._phases(now)
-            or self._deletion(tx, now)
             or self._poll(tx, now)
             or self._unlisted(tx, now)
         )
@@ -194,7 +188,7 @@ class Intake:
         self, tx: Transaction, now: datetime
     ) -> tuple[list[tuple[OutboxRow, SubmissionRow]], list[SubmissionRow]]:
         """Return the answers that may leave now, and the submissions that must be read before theirs may."""
-        due, stale, posts = [], [], tx.pending(OutboxKind.POST)
+        due, stale, posts = [], [], tx.pending()
         if not posts:
             return [], []
         rows = tx.get_many([pending.submission for pending in posts])
@@ -285,12 +279,6 @@ class Intake:
     def _phases(self, now: datetime) -> Call[Any] | None:
         due = self._timetable.due(PHASES) and self.calls.due(ReadPhases.name, now)
         return ReadPhases(context=self._context, session=self.session) if due else None
-
-    def _deletion(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        due = [pending for pending in tx.pending(OutboxKind.DELETE) if not self._waits(pending, now)]
-        if not due or not self._may_call_queue(tx, now):
-            return None
-        return DeleteMessage(context=self._context, session=self.session, pending=due[0])
 
     def _poll(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         due = not tx.is_paused("drain") and self.calls.due("poll", now) and self._poll_is_due(tx, now)

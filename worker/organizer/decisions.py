@@ -10,7 +10,7 @@ from scoring.errors import OrganizerError
 from worker.fairness.register import disqualified_teams, register, register_team
 from worker.intake import changes
 from worker.organizer.session import OrganizerSession, check_clock
-from worker.state import ACTIVE, ANSWERED, OutboxKind, State, SubmissionRow, Transaction
+from worker.state import ACTIVE, ANSWERED, State, SubmissionRow, Transaction
 
 
 def submission(session: OrganizerSession, pk: int) -> SubmissionRow:
@@ -165,7 +165,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         if row.state in ANSWERED and row.posted is not None:
             tx.note(pk, insisted=True)
             tx.move(pk, row.state, State.REJECTED if row.state is State.FAILED else State.SCORED, reposts=0)
-            tx.enqueue(OutboxKind.POST, pk, now=session.clock())
+            tx.enqueue(pk, now=session.clock())
             return row
         if row.state not in ACTIVE:
             raise OrganizerError(

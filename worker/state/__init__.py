@@ -21,7 +21,7 @@ from worker.state.rows import (
     PhaseRow,
     SubmissionRow,
 )
-from worker.state.states import ACTIVE, ANSWERED, COUNTED, UNSCORED, Attempt, OutboxKind, Outcome, State
+from worker.state.states import ACTIVE, ANSWERED, COUNTED, UNSCORED, Attempt, Outcome, State
 from worker.state.store import Store, Transaction
 
 __all__ = [
@@ -49,7 +49,6 @@ __all__ = [
     "Event",
     "Leader",
     "LeaderLock",
-    "OutboxKind",
     "OutboxRow",
     "Outcome",
     "Pause",

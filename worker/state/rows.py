@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import sqlalchemy as sa
 
-from worker.state.states import Attempt, OutboxKind, Outcome, State
+from worker.state.states import Attempt, Outcome, State
 
 
 class Instant(sa.TypeDecorator[datetime]):
@@ -57,6 +57,7 @@ class SubmissionRow:
     first_seen_at: datetime
     # EvalAI's facts when it was first seen, which stay: anybody may edit them there later
     message_phase: int | None  # None if it was first seen in the listing
+    messaged_at: datetime | None  # when a message about it last came
     phase_pk: int | None
     phase: Name | None  # codename
     team_key: int | None
@@ -173,9 +174,7 @@ class OutboxRow:
     """A row of ``outbox``."""
 
     id: int = field(metadata=KEY)
-    kind: OutboxKind
     submission: int
-    receipt: str | None  # for deletes: the newest handle
     created_at: datetime
     not_before: datetime
     tries: int = 0

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from worker.state import rows
-from worker.state.states import Attempt, OutboxKind, Outcome, State
+from worker.state.states import Attempt, Outcome, State
 
 TYPES: dict[type, sa.types.TypeEngine[Any]] = {
     bool: sa.Boolean(),
@@ -33,7 +33,7 @@ TYPES: dict[type, sa.types.TypeEngine[Any]] = {
     datetime: rows.Instant(),
     **{
         kind: sa.Enum(kind, native_enum=False, length=16, values_callable=list)
-        for kind in (Attempt, OutboxKind, Outcome, State)
+        for kind in (Attempt, Outcome, State)
     },
 }
 """The column's type of each type of field that declares none."""

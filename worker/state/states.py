@@ -118,10 +118,3 @@ class Outcome(StrEnum):
     """The file was EvalAI's placeholder for a large upload; it is fetched again later."""
     DEAD = "dead"
     """Found open at the start: the worker that made it no longer runs."""
-
-
-class OutboxKind(StrEnum):
-    """A call to EvalAI, kept in the outbox until it is done."""
-
-    POST = "post"
-    DELETE = "delete"

@@ -1,4 +1,4 @@
-"""What is done for submissions, and what is pending: attempts, the outbox of calls to EvalAI, and the score matrix.
+"""What is done for submissions, and what is pending: attempts, the outbox of answers, and the score matrix.
 
 The matrix has one cell per content, task, version and protocol, with the scores of its folds.
 """
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from scoring.scorecard import TaskScore, folds_to_json
 from worker.state.rows import AttemptRow, CellRow, Instant, OutboxRow
 from worker.state.schema import Tables, attempts, cells, outbox, submissions
-from worker.state.states import Attempt, OutboxKind, Outcome
+from worker.state.states import Attempt, Outcome
 
 _OPEN_ATTEMPTS = sa.select(attempts).where(attempts.c.closed_at.is_(None))
 _LAST_TURNS = (
@@ -74,53 +74,29 @@ class Work(Tables):
         """Return for each team when an evaluation of one of its submissions last began."""
         return {row[0]: row[1] for row in self._connection.execute(_LAST_TURNS)}
 
-    def enqueue(
-        self,
-        kind: OutboxKind,
-        pk: int,
-        *,
-        now: datetime,
-        not_before: datetime | None = None,
-        receipt: str | None = None,
-    ) -> None:
-        """Put something into the outbox; there is one open row per submission and kind, and a delete takes the newest receipt."""
-        self._put(
-            outbox,
-            {"kind": kind, "submission": pk, "done_at": None},
-            not_before=not_before or now,
-            receipt=receipt,
-            tries=0,
-            created_at=now,
-        )
+    def enqueue(self, pk: int, *, now: datetime, not_before: datetime | None = None) -> None:
+        """Put an answer into the outbox; there is one open row per submission."""
+        key = {"submission": pk, "done_at": None}
+        self._put(outbox, key, not_before=not_before or now, tries=0, created_at=now)
 
-    def pending(self, kind: OutboxKind | None = None, pk: int | None = None) -> list[OutboxRow]:
-        """Return the calls that are still to be made, the earliest due first."""
+    def pending(self, pk: int | None = None) -> list[OutboxRow]:
+        """Return the answers that are still to be sent, the earliest due first."""
         rows = self._pending if self._reads_only else self._all(OutboxRow, _PENDING)
-        return [row for row in rows if kind in (None, row.kind) and pk in (None, row.submission)]
+        return [row for row in rows if pk in (None, row.submission)]
 
     @cached_property
     def _pending(self) -> list[OutboxRow]:
-        """All calls that are still to be made, read once; in a transaction that writes they may change."""
+        """All answers that are still to be sent, read once; in a transaction that writes they may change."""
         return self._all(OutboxRow, _PENDING)
-
-    def messaged_at(self, pk: int) -> datetime | None:
-        """Return when a message about a submission last came; None if only the listing has shown it."""
-        query = sa.select(sa.func.max(outbox.c.created_at, type_=Instant())).where(
-            outbox.c.kind == OutboxKind.DELETE, outbox.c.submission == pk
-        )
-        latest: datetime | None = self._connection.execute(query).scalar()
-        return latest
 
     def note_pending(self, pending: int, **values: Any) -> None:
         """Record when the first byte of a call is about to be sent, or when EvalAI has it."""
         self._connection.execute(outbox.update().where(outbox.c.id == pending).values(values))
 
-    def complete(self, kind: OutboxKind, pk: int, *, now: datetime) -> None:
-        """Close all open rows of this kind, because their calls are no longer wanted."""
+    def complete(self, pk: int, *, now: datetime) -> None:
+        """Close the open row of a submission, because its answer is no longer wanted."""
         self._connection.execute(
-            outbox.update()
-            .where(outbox.c.kind == kind, outbox.c.submission == pk, outbox.c.done_at.is_(None))
-            .values(done_at=now)
+            outbox.update().where(outbox.c.submission == pk, outbox.c.done_at.is_(None)).values(done_at=now)
         )
 
     def postpone(self, pending: int, *, not_before: datetime) -> None:

@@ -29,7 +29,7 @@ from tests.worker.harness.harness import (
 )
 from tests.worker.harness.terminal import shown
 from worker.challenge.signing import fingerprint
-from worker.state import Deposed, OutboxKind, Store
+from worker.state import Deposed, Store
 
 GRID_S = 86400  # the answer waits for this long
 
@@ -103,7 +103,7 @@ def test_once_says_at_a_terminal_what_it_is_waiting_for(live: Harness) -> None:
     screen = shown("once", "--config", str(live.path), until="(submission.answer_grid).")
     assert live.states()[pk] == "scored"
     with closing(live.store()) as store, store.read() as tx:
-        (pending,) = tx.pending(OutboxKind.POST)
+        (pending,) = tx.pending()
     sentence = f"Waiting until {pending.not_before:%H:%M:%S} UTC: answers are sent on a {GRID_S}-second grid (submission.answer_grid)."
     assert screen.splitlines().count(sentence) == 1
 

@@ -14,7 +14,7 @@ from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.answers.answers import Answer
 from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
-from worker.state import ATTESTED, Deposed, OutboxKind, State
+from worker.state import ATTESTED, Deposed, State
 
 pytestmark = pytest.mark.processes
 
@@ -76,7 +76,7 @@ def test_an_answer_that_a_command_has_just_changed_is_not_sent(waiting: Harness,
         pk = waiting.submit("A", embeddings(1))
         until_read_again(worker, pk)
         with worker.store.read() as tx:
-            (pending,) = tx.pending(OutboxKind.POST)
+            (pending,) = tx.pending()
             (start,) = worker.daemon.intake.starts(tx, pending.not_before)
         if changed:
             answer = Answer.from_json(worker.row(pk).answer or "")
@@ -336,13 +336,13 @@ def test_a_call_that_began_before_the_clock_jumped_shows_nothing(harness: Harnes
 
 def test_unknown_handles_are_given_up(harness: Harness, worker: StepWorker) -> None:
     """A handle that EvalAI always answers with 500 is dropped, because its message comes back under a newer one."""
-    pk = harness.submit("A", embeddings(1))
     worker.drive()
-    with worker.store.write() as tx:
-        tx.enqueue(OutboxKind.DELETE, pk, now=worker.clock.now(), receipt="nonsense")
-    worker.wait(100)
-    with worker.store.read() as tx:
-        assert tx.pending() == []
+    worker.daemon.intake.session.receipt = "nonsense"
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    refused = [entry for entry in harness.evalai.journal.requests("POST", "/queues/") if entry.status == 500]
+    assert len(refused) == 1
+    assert harness.evalai.queue_length() == 0
 
 
 def test_a_wrong_challenge_or_phase_is_fatal_at_start(harness: Harness) -> None:

@@ -137,8 +137,7 @@ class WorldPlay(StepWorker):
         """Return the seconds to the next answer or retry, or to the reading of the facts shortly before it, if that is still ahead."""
         now = self.clock.now()
         with self.store.read() as tx:
-            moments = [pending.not_before for pending in tx.pending()]
-            moments += [
+            moments = [
                 submission.not_before
                 for submission in tx.submissions(ACTIVE)
                 if submission.not_before is not None

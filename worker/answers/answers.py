@@ -24,7 +24,7 @@ from worker.fairness import receipts
 from worker.fairness.membership import AFTER_THE_CLOSE, ShownValue
 from worker.fairness.register import LATEST, RegisterReplay, register_score
 from worker.fairness.replay import PhaseReplay
-from worker.state import COUNTED, LONGEST_WAIT, State, SubmissionRow, Transaction
+from worker.state import COUNTED, DECIDED, LONGEST_WAIT, State, SubmissionRow, Transaction
 
 PRIVATE = "This submission is private, so it is on no board."
 SELECTS = {
@@ -142,18 +142,15 @@ def release_at(now: datetime, *, running_at: datetime | None, grid_s: float) -> 
     return running_at + timedelta(seconds=grid_s * max(1, math.ceil(elapsed / grid_s)))
 
 
-def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[int]:
-    """Return the teams (by key) with an answer that is ready and waits for its moment.
+def waits(row: SubmissionRow, now: datetime, *, grid: timedelta) -> bool:
+    """Return whether it is too early for an answer; a moment later than back-off and grid allow means that the clock was set back."""
+    return now < row.due_at <= now + LONGEST_WAIT + grid
 
-    A moment later than back-off and grid allow means that the clock was set back; such an answer does not count.
-    """
-    pks = [
-        pending.submission
-        for pending in tx.pending()
-        if now < pending.not_before <= now + LONGEST_WAIT + grid
-    ]
-    teams = (tx.known(pk).team_key for pk in pks)
-    return frozenset(team for team in teams if team is not None)
+
+def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[int]:
+    """Return the teams (by key) with an answer that is ready and waits for its moment."""
+    waiting = [row for row in tx.submissions(DECIDED) if waits(row, now, grid=grid)]
+    return frozenset(row.team_key for row in waiting if row.team_key is not None)
 
 
 def register_row(
@@ -259,8 +256,8 @@ def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: f
     # One that is run again at EvalAI stays as it is until its re-run is answered.
     if row.state is State.SCORED or row.superseded_by is not None:
         tx.note(row.pk, **values)
-    elif tx.move(row.pk, row.state, State.SCORED, **values):
-        tx.enqueue(row.pk, now=now)
+    else:
+        tx.move(row.pk, row.state, State.SCORED, decided_at=now, **values)
 
 
 def _with_score(

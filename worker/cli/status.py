@@ -72,7 +72,7 @@ class ChallengeStatus:
         held: Submissions on hold for a person: pk to reason.
         holds: How many submissions are on hold for each kind of reason: its code to their number.
         retried: Submissions that wait for the next try after a failed call, download or evaluation.
-        pending: Rows of the outbox.
+        pending: Answers that are decided, and that EvalAI does not have yet.
         alerts: What needs a person.
         last_poll: When the queue was last polled.
         last_reconcile: When the listing was last compared.
@@ -116,7 +116,7 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
     from worker.fetching.housekeeping import below_reserve
     from worker.intake.waiting import reasons
     from worker.runtime.storage import fault
-    from worker.state import ACTIVE
+    from worker.state import ACTIVE, DECIDED
 
     configuration, now = session.configuration, session.now
     token_expires, unknown = _token_expiry(configuration)
@@ -124,7 +124,7 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
         led = lock.held()
     with session.store.read() as tx:
         active, alerts = tx.submissions(ACTIVE), tx.alerts()
-        leader, states, pending = tx.last_leader() if led else None, tx.counts(), tx.pending()
+        leader, states = tx.last_leader() if led else None, tx.counts()
         awaited, paused = commitments.waiting(tx).values(), tx.pause()
         polled_at, reconciled_at, pushed_at = (
             None if (text := tx.fact(name)) is None else datetime.fromisoformat(text)
@@ -134,7 +134,6 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
         waits = reasons(tx, configuration, waiting, now)
     since = [row.submitted_at or row.first_seen_at for row in waiting]
     retried = {row.pk for row in active if row.tries > 0 and row.hold is None}
-    retried |= {call.submission for call in pending if call.tries > 0}
     free_bytes, problem = session.files.free_bytes(), fault(configuration.state_dir)
     if not any(alert.code == "disk.reserve" for alert in alerts):
         problem = problem or below_reserve(free_bytes, configuration.submission.disk_reserve_gigabytes)
@@ -149,7 +148,7 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
         held={row.pk: row.hold_reason or row.hold for row in active if row.hold is not None},
         holds=dict(sorted(Counter(row.hold for row in active if row.hold is not None).items())),
         retried=sorted(retried),
-        pending=len(pending),
+        pending=sum(row.state in DECIDED for row in active),
         alerts=alerts,
         last_poll=polled_at,
         last_reconcile=reconciled_at,

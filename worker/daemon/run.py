@@ -253,8 +253,6 @@ def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
         yield f"Waiting after failures: {count_of(left.stuck, 'submission')}; see `neuco-worker status`."
     if left.paused:
         yield f"Waiting for `challenge pause --undo`, because scoring is paused: {count_of(left.paused, 'submission')}."
-    if left.pending:
-        yield f"Not sent to EvalAI yet: {count_of(left.pending, 'answer')}."
     if left.board:
         error = worker.publishing.last_error
         yield "The last board was not pushed." if error is None else error.sentence

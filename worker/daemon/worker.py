@@ -32,7 +32,7 @@ from worker.publishing import Publishing
 from worker.runtime import storage
 from worker.runtime.acts import Stage, begin
 from worker.runtime.storage import FileStore
-from worker.state import ACTIVE, Outcome, State, Store, Transaction
+from worker.state import ACTIVE, DECIDED, Outcome, State, Store, Transaction
 
 JOBS = (*Intake.jobs, DRAWS, HOUSEKEEPING)
 """The regular jobs."""
@@ -46,20 +46,18 @@ class Waiting:
         active: Submissions that still need an answer, but no person's help.
         stuck: Submissions that wait for a person, or for the next try after a failure.
         paused: Submissions that wait for the end of a pause.
-        pending: Rows of the outbox.
         board: Whether the repository may be behind.
     """
 
     active: int
     stuck: int
     paused: int
-    pending: int
     board: bool
 
     @property
     def nothing(self) -> bool:
         """Whether everything is done."""
-        return not (self.active or self.stuck or self.paused or self.pending or self.board)
+        return not (self.active or self.stuck or self.paused or self.board)
 
 
 class Worker:
@@ -174,24 +172,22 @@ class Worker:
             self.context.log.error(error.sentence, event_key=error.code)
 
     def waiting(self, now: datetime) -> Waiting:
-        """Count what is left to do; nothing is pending before a phase opens."""
+        """Count what is left to do; before a phase opens, only answers that are decided are."""
         configuration = self.context.configuration
         with self.context.store.read() as tx:
             active = [
                 row
                 for row in tx.submissions(ACTIVE)
-                if row.by_host is None or not is_early(configuration, row, now)
+                if row.state in DECIDED or row.by_host is None or not is_early(configuration, row, now)
             ]
-            pending, paused = tx.pending(), tx.is_paused("pause")
-        late = {row.submission for row in pending if row.tries > 0}
-        stuck = {row.pk for row in active if row.hold is not None or row.tries > 0 or row.pk in late}
+            paused = tx.is_paused("pause")
+        stuck = {row.pk for row in active if row.hold is not None or row.tries > 0}
         held_back = {State.FETCHED, State.SCORING} if paused else set()
         waiting = {row.pk for row in active if row.state in held_back} - stuck
         return Waiting(
             active=len(active) - len(stuck) - len(waiting),
             stuck=len(stuck),
             paused=len(waiting),
-            pending=len(pending),
             board=self.publishing.behind(),
         )
 
@@ -218,9 +214,9 @@ def recover(tx: Transaction, files: FileStore, now: datetime) -> None:
     for row in tx.submissions([State.FETCHED]):
         if files.find(row.file_hash) is None:
             tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
-    for pending in tx.pending():
-        if pending.sent_at is not None:  # EvalAI may have the answer
-            tx.note(pending.submission, read_at=None)
+    for row in tx.submissions(DECIDED):
+        if row.sent_at is not None:  # EvalAI may have the answer
+            tx.note(row.pk, read_at=None)
     tx.release()  # a restart tries again at once
     tx.resolve_alert("reload")  # it has read the configuration anew
     tx.set_fact(UNCOMPARED, "true")

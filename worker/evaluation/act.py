@@ -113,7 +113,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
         return tx.known(self.pk).state is State.SCORING and tx.is_open(self._attempt)
 
     def outcome(self, tx: Transaction, result: EvaluationResult, now: datetime) -> None:
-        """Store the cells, the answer and its place in the outbox in one transaction."""
+        """Store the cells and the answer in one transaction."""
         if not tx.is_open(self._attempt):
             return
         setup = self.setup
@@ -141,7 +141,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
             zarr_suffix_removed=result["zarr_suffix_removed"],
             receipt=receipt,
         )
-        self._enqueue_answer(tx, State.SCORED, answer, now, q_mean=q_mean)
+        self._decide_answer(tx, State.SCORED, answer, now, q_mean=q_mean)
         tx.close_attempt(self._attempt, Outcome.DONE, now=now)
         self._log("Submission scored.", "done")
 
@@ -156,7 +156,7 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
             if not self._is_current(tx):  # the error may come from the old record alone
                 self._begin_again(tx, now)
                 return
-            self._enqueue_answer(tx, State.REJECTED, answers.failed(error), now)
+            self._decide_answer(tx, State.REJECTED, answers.failed(error), now)
         else:
             key, retry_at = fault_key(self.name, error, self.pk), self.context.retry_at(now, current.tries)
             if (
@@ -180,13 +180,13 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
         tx.close_attempt(self._attempt, Outcome.CANCELLED, now=now)
         self._log("The phase was recorded again meanwhile; the submission will be scored again.", "outdated")
 
-    def _enqueue_answer(
+    def _decide_answer(
         self, tx: Transaction, target: State, answer: answers.Answer, now: datetime, **values: Any
     ) -> None:
-        if tx.move(self.pk, State.SCORING, target, answer=answer.to_json(), **values):
-            grid = self.context.configuration.submission.answer_grid
-            release = answers.release_at(now, running_at=tx.known(self.pk).running_at, grid_s=grid)
-            tx.enqueue(self.pk, now=now, not_before=release)
+        grid = self.context.configuration.submission.answer_grid
+        release = answers.release_at(now, running_at=tx.known(self.pk).running_at, grid_s=grid)
+        values |= {"answer": answer.to_json(), "decided_at": now, "not_before": release}
+        if tx.move(self.pk, State.SCORING, target, **values):
             tx.resolve_alert(f"evaluate:{self.pk}")
 
     def _log(self, sentence: str, event: str, **details: str) -> None:

@@ -124,8 +124,7 @@ class FetchFile(Act[FileStore, str]):
 
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()
-        if tx.move(self.row.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, **values):
-            tx.enqueue(self.row.pk, now=now)
+        tx.move(self.row.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, decided_at=now, **values)
         tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now)
 
     def _retry(self, tx: Transaction, error: NeucoError, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Intake: store what EvalAI's messages and listings say, and send EvalAI what the outbox holds.
+"""Intake: store what EvalAI's messages and listings say, and send EvalAI the answers.
 
 The stage (:class:`Intake`) decides which call comes next. Each call is an act with its own class. What EvalAI says of a submission
 decides how its row changes.

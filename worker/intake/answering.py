@@ -15,7 +15,7 @@ from worker.fairness.published import is_held
 from worker.intake import facts, quota
 from worker.intake.calls import Call
 from worker.runtime.acts import NotDue
-from worker.state import OutboxRow, State, SubmissionRow, Transaction
+from worker.state import DECIDED, State, SubmissionRow, Transaction
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -23,7 +23,6 @@ class PostAnswer(Call[None]):
     """Post a submission's answer.
 
     Attributes:
-        pending: The row of the outbox.
         row: The submission, read after its answer was known.
         phase: Settings of its phase.
     """
@@ -31,7 +30,6 @@ class PostAnswer(Call[None]):
     name = "post"
     answer: bool = True
     records_wait: ClassVar[bool] = True
-    pending: OutboxRow
     row: SubmissionRow
     phase: PhaseSection
 
@@ -47,7 +45,7 @@ class PostAnswer(Call[None]):
         super().intent(tx, now)
         remote = self.session.remote
         self._silent = remote is not None and self.row.phase_pk in remote.silent
-        tx.note_pending(self.pending.id, sent_at=now)
+        tx.note(self.row.pk, sent_at=now)
 
     def perform(self, resource: Client) -> None:
         """Send the answer, without stdout and stderr if the host has disabled the phase's logs."""
@@ -67,20 +65,17 @@ class PostAnswer(Call[None]):
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new answer is sent next."""
         row, status = self.row, self.content.status
+        current = tx.known(row.pk)
         accepted = {
             "read_at": None,  # it is read at once, before anybody else has written there
+            "sent_at": None,
+            "evalai_shows": current.showing(status=status),
             "posted": row.answer,
             "answer_files": None,
             "insisted": row.insisted
             and bool(row.at_evalai.get("deleted")),  # else a later cancellation is told again
         }
-        tx.note_pending(self.pending.id, done_at=now)
-        current = tx.known(row.pk)
-        accepted["evalai_shows"] = current.showing(status=status)
-        if current.answer != row.answer:
-            tx.note(row.pk, **accepted)
-            tx.enqueue(row.pk, now=now)
-        elif current.state in (State.SCORED, State.REJECTED):
+        if current.state in DECIDED and current.answer == row.answer:
             tx.move(row.pk, current.state, State.POSTED if status == "finished" else State.FAILED, **accepted)
         else:
             tx.note(row.pk, **accepted)
@@ -99,21 +94,17 @@ class PostAnswer(Call[None]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Schedule the next try on the grid; whether the answer arrived is unknown, so the next try first reads the submission."""
-        row, pending = self.row, self.pending
-        moment = release_at(
-            self.context.retry_at(now, pending.tries),
-            running_at=row.running_at,
-            grid_s=self.context.configuration.submission.answer_grid,
-        )
-        tx.postpone(pending.id, not_before=moment)
-        tx.note(row.pk, read_at=None)
-        if self.is_told(error, pending.tries):
-            tx.report(f"post:{row.pk}", error, now=now)
+        grid_s = self.context.configuration.submission.answer_grid
+        defer(self, tx, self.row.pk, error, now, grid_s=grid_s)
+        tx.note(self.row.pk, read_at=None)
 
 
-def defer(call: Call[Any], tx: Transaction, pk: int, error: NeucoError, now: datetime) -> None:
-    """Delay a submission after a failed call about it."""
-    tries = tx.known(pk).tries
-    tx.note(pk, not_before=call.context.retry_at(now, tries), tries=tries + 1)
-    if call.is_told(error, tries):
+def defer(
+    call: Call[Any], tx: Transaction, pk: int, error: NeucoError, now: datetime, *, grid_s: float = 0
+) -> None:
+    """Delay a submission after a failed call about it, if necessary until a moment of the answer grid."""
+    row = tx.known(pk)
+    again_at = release_at(call.context.retry_at(now, row.tries), running_at=row.running_at, grid_s=grid_s)
+    tx.note(pk, not_before=again_at, tries=row.tries + 1)
+    if call.is_told(error, row.tries):
         tx.report(f"{call.name}:{pk}", error, now=now)

@@ -94,9 +94,8 @@ def _leave_another(
 ) -> None:
     """Take nothing from a submission with the number of an earlier one, and send it no answer; EvalAI lacks the earlier one."""
     tx.note(row.pk, read_at=asked_at)
-    tx.complete(row.pk, now=now)
     if row.state in ACTIVE and row.posted is None:
-        cancel(tx, row, now=now)
+        cancel(tx, row)
     elif row.state in ACTIVE:  # its changed answer stays here
         tx.move(row.pk, row.state, State.FAILED if row.state is State.REJECTED else State.POSTED)
     if _is_gone(facts):
@@ -119,7 +118,7 @@ def follow_absence(tx: Transaction, row: SubmissionRow, *, elsewhere: bool, now:
         shows = row.showing(phase=changes.ELSEWHERE) if elsewhere else row.showing(deleted=True)
         tx.note(row.pk, evalai_shows=shows)
     if row.state in ACTIVE and row.posted is None and not (known and elsewhere):
-        cancel(tx, row, now=now)
+        cancel(tx, row)
     changes.tell(tx, row.pk, now=now)
 
 
@@ -245,12 +244,12 @@ def _follow_open(
     """Update a submission that still needs an answer."""
     gone = _is_gone(facts) and not row.insisted
     answered = facts.status in ANSWERED_REMOTELY and not row.insisted
-    foreign = answered and row.posted is None and not _perhaps_ours(tx, row)
+    foreign = answered and row.posted is None and row.sent_at is None  # else it may be ours
     earlier = tx.fact("reconciled_at") is None or row.phase is None
     if row.posted is not None and row.answer is not None and (gone or answered):
         return  # an answer is sent again, or a rescore has changed it: either replaces what is there
     if gone or (foreign and earlier):
-        cancel(tx, row, now=now)
+        cancel(tx, row)
         if gone and row.hold == holds.NUMBER_USED:
             return  # it waits again once it is there again
         if earlier and (foreign or tx.fact(RESTORED) is None):
@@ -273,7 +272,7 @@ def _follow_open(
     fault = holds.disagreement(row, challenge=challenge)
     if fault is not None:
         if fault.code == holds.OTHER_CHALLENGE:
-            cancel(tx, row, now=now)  # so that no close waits for it
+            cancel(tx, row)  # so that no close waits for it
         holds.hold(tx, row, fault, now=now)
         return
     if row.disputed:
@@ -308,13 +307,8 @@ def _follow_answered(
         )
         tx.raise_alert(f"set-back:{row.pk}", "submission.set_back", text, now=now)
         return
-    if tx.move(row.pk, row.state, State.REJECTED if expected == "failed" else State.SCORED, reposts=1):
-        tx.enqueue(row.pk, now=now)
-
-
-def _perhaps_ours(tx: Transaction, row: SubmissionRow) -> bool:
-    """Return whether the answer that EvalAI shows may be ours, sent but never confirmed."""
-    return any(pending.sent_at is not None for pending in tx.pending(row.pk))
+    again = State.REJECTED if expected == "failed" else State.SCORED
+    tx.move(row.pk, row.state, again, reposts=1, decided_at=now)
 
 
 def repeated(tx: Transaction, facts: Submission) -> SubmissionRow | None:
@@ -337,11 +331,9 @@ def link_rerun(tx: Transaction, facts: Submission) -> None:
             tx.note(pk, superseded_by=facts.pk)
 
 
-def cancel(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
+def cancel(tx: Transaction, row: SubmissionRow) -> None:
     """End a submission that needs no answer any more."""
-    target = State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED
-    if tx.move(row.pk, row.state, target):
-        tx.complete(row.pk, now=now)
+    tx.move(row.pk, row.state, State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED)
 
 
 def supersede_older(tx: Transaction, pk: int) -> None:

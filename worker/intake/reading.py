@@ -140,8 +140,6 @@ class ReadSubmission(Call[Submission]):
                 tx.report(f"hold:{row.pk}", holds.hidden(row), now=now)
             return
         defer(self, tx, self.pk, error, now)
-        for pending in tx.pending(self.pk):
-            tx.postpone(pending.id, not_before=self.context.retry_at(now, pending.tries))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -162,7 +160,7 @@ class ListSubmissions(Call[list[Submission]]):
         return resource.submissions(submitted_after=None if self.since is None else self.since - OVERLAP)
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
-        """Process what has changed; an expected submission that is missing is read by its own address next time."""
+        """Process what has changed."""
         challenge = self.context.configuration.evalai.challenge
         phases, asked_at = our_phases(self.context.configuration, self.session), self.began_at
         changed = []
@@ -174,13 +172,11 @@ class ListSubmissions(Call[list[Submission]]):
         for read in changed:
             facts.take_facts(tx, read, challenge=challenge, phases=phases, asked_at=asked_at, now=now)
         tx.resolve_alert(f"evalai.{ListSubmissions.name}")  # the whole listing has everything that one had
-        missing = set(self.expected) - {read.pk for read in result}
-        for row in tx.get_many(missing).values():
-            tx.note(row.pk, tries=row.tries + 1)
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
-        """Note that it was done: every listing shows the latest submissions."""
+        """Note that it was done: every listing shows the latest submissions; and which of those expected it lacks."""
         self.context.timetable.done(RECENT, now)
+        self.session.missed |= set(self.expected) - {read.pk for read in result}
 
 
 class Reconcile(ListSubmissions):

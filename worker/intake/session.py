@@ -31,6 +31,7 @@ class Session:
         call_ended_at: When its answer came.
         silent_since: Since when EvalAI has given no usable answer; None while it answers.
         unlisted: The submissions that the last comparison did not find in EvalAI's listing, and that were not read since.
+        missed: The submissions that a listing made for them lacked, which are read by their own address.
         unseen: The submissions that no page of their phase's listing showed, and when.
     """
 
@@ -42,6 +43,7 @@ class Session:
     call_ended_at: datetime | None = None
     silent_since: datetime | None = None
     unlisted: list[int] = field(default_factory=list)
+    missed: set[int] = field(default_factory=set)
     unseen: dict[int, datetime] = field(default_factory=dict)
 
     def received_at(self, row: SubmissionRow) -> datetime | None:

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from worker.answers import answers
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
 from worker.evalai import Budget, Client
@@ -40,8 +41,7 @@ from worker.runtime.acts import Start
 from worker.state import (
     ACTIVE,
     ANSWERED,
-    LONGEST_WAIT,
-    OutboxRow,
+    DECIDED,
     State,
     SubmissionRow,
     Transaction,
@@ -117,8 +117,8 @@ class Intake:
     def next_answer_at(self, now: datetime) -> datetime | None:
         """Return the moment of the answer grid that the next answer waits for; None if none waits, or only after a failure."""
         with self._context.store.read() as tx:
-            ready = [pending for pending in tx.pending() if pending.tries == 0 and self._waits(pending, now)]
-        return min((pending.not_before for pending in ready), default=None)
+            ready = [row for row in tx.submissions(DECIDED) if row.tries == 0 and self._waits(row, now)]
+        return min((row.due_at for row in ready), default=None)
 
     def reload(self) -> None:
         """Apply a changed configuration: its token may be another one, and EvalAI may have other phases now."""
@@ -145,7 +145,7 @@ class Intake:
         # Changes from the time when no worker ran decide what follows. But an answer that is late leaves first, after its facts were read
         # again: so there is progress even if the worker is killed again and again before the listing is complete.
         if self._timetable.done_at(RECONCILE) is None:
-            late = any(pending.not_before < now - OVERDUE for pending in tx.pending())
+            late = any(row.due_at < now - OVERDUE for row in tx.submissions(DECIDED))
             if late and tx.fact(UNCOMPARED):
                 return None  # the listing would delay the answers for longer than the comparison does
             if call := (self._answer(tx, now) if late else None) or self._reconcile(tx, now):
@@ -177,35 +177,26 @@ class Intake:
         if (due or stale) and is_held(tx):
             return None
         if due:
-            pending, row = due[0]
-            phase = self._context.configuration.phases[row.phase or ""]
-            return PostAnswer(
-                context=self._context, session=self.session, pending=pending, row=row, phase=phase
-            )
+            phase = self._context.configuration.phases[due[0].phase or ""]
+            return PostAnswer(context=self._context, session=self.session, row=due[0], phase=phase)
         return self._reading(tx, stale, now, answer=True) if stale else None
 
     def _pending_answers(
         self, tx: Transaction, now: datetime
-    ) -> tuple[list[tuple[OutboxRow, SubmissionRow]], list[SubmissionRow]]:
-        """Return the answers that may leave now, and the submissions that must be read before theirs may."""
-        due, stale, posts = [], [], tx.pending()
-        if not posts:
-            return [], []
-        rows = tx.get_many([pending.submission for pending in posts])
-        for pending in posts:
-            row = rows[pending.submission]
-            if self._waits(pending, now, ahead=LOOK_AHEAD) or row.disputed:
+    ) -> tuple[list[SubmissionRow], list[SubmissionRow]]:
+        """Return the submissions whose answers may leave now, and those that must be read before theirs may."""
+        due, stale = [], []
+        for row in sorted(tx.submissions(DECIDED), key=lambda row: row.due_at):
+            if self._waits(row, now + LOOK_AHEAD) or row.disputed:
                 continue
             # EvalAI was read after the answer was decided; a decision in the future means that the clock was set back
-            later = row.read_at is not None and (
-                pending.created_at <= row.read_at or pending.created_at > now
-            )
+            later = row.read_at is not None and (row.decided_at <= row.read_at or row.decided_at > now)
             settled = later and self._fresh(row, FRESH_TO_ANSWER, now)
             if not settled or row.phase not in self._context.configuration.phases:
                 # if its phase was removed from the configuration, the next reading puts it on hold
                 stale.append(row)
-            elif not self._waits(pending, now):
-                due.append((pending, row))
+            elif not self._waits(row, now):
+                due.append(row)
         return due, stale
 
     def _running(self, tx: Transaction, chosen: SubmissionRow | None, now: datetime) -> Call[Any] | None:
@@ -243,11 +234,11 @@ class Intake:
 
         After a listing that failed, and until the next is due, one after another is read by its own address.
         """
-        missed = [row for row in submissions if row.tries > 0]
+        missed = [row for row in submissions if row.pk in self.session.missed]
         to_read = {row.pk: row for row in submissions}
         # One listing serves all that must be read soon.
         if all(row.submitted_at is not None for row in submissions):
-            soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
+            soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, *DECIDED])
             to_read |= {row.pk: row for row in soon if row.submitted_at is not None}
         alone = len(to_read) < MANY and submissions[0].state is not State.RECEIVED
         if missed or alone or not self.calls.due("listing", now):
@@ -309,7 +300,6 @@ class Intake:
         most = (1 - QUEUE_SHARE) * self._budget.per_minute
         return self._budget.allows(now, keep=int(min(most, CALLS_AHEAD * waiting)))
 
-    def _waits(self, pending: OutboxRow, now: datetime, *, ahead: timedelta = timedelta()) -> bool:
-        """Return whether it is too early; a moment later than back-off and grid allow means that the clock was set back."""
-        grid = seconds(self._context.configuration.submission.answer_grid)
-        return now + ahead < pending.not_before <= now + LONGEST_WAIT + grid
+    def _waits(self, row: SubmissionRow, now: datetime) -> bool:
+        """Return whether it is too early for an answer."""
+        return answers.waits(row, now, grid=seconds(self._context.configuration.submission.answer_grid))

@@ -163,9 +163,8 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
             tx.move(pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
             return row
         if row.state in ANSWERED and row.posted is not None:
-            tx.note(pk, insisted=True)
-            tx.move(pk, row.state, State.REJECTED if row.state is State.FAILED else State.SCORED, reposts=0)
-            tx.enqueue(pk, now=session.clock())
+            again = State.REJECTED if row.state is State.FAILED else State.SCORED
+            tx.move(pk, row.state, again, insisted=True, reposts=0, decided_at=session.clock())
             return row
         if row.state not in ACTIVE:
             raise OrganizerError(

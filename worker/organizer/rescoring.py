@@ -258,7 +258,7 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
 
 
 def _record_and_answer(session: OrganizerSession, tx: Transaction, plan: RescorePlan, reason: str) -> int:
-    """Record the phase as its files are, and put every changed answer into the outbox."""
+    """Record the phase as its files are, and have every changed answer sent."""
     key, before = signer(tx, session.configuration), recorded(tx, plan.before.codename)
     if not any(_score_alike(before, expected) for expected in (plan.before, plan.setup.record)):
         raise OrganizerError(

@@ -17,11 +17,10 @@ from worker.state.rows import (
     AttemptRow,
     CellRow,
     Event,
-    OutboxRow,
     PhaseRow,
     SubmissionRow,
 )
-from worker.state.states import ACTIVE, ANSWERED, COUNTED, UNSCORED, Attempt, Outcome, State
+from worker.state.states import ACTIVE, ANSWERED, COUNTED, DECIDED, UNSCORED, Attempt, Outcome, State
 from worker.state.store import Store, Transaction
 
 __all__ = [
@@ -32,6 +31,7 @@ __all__ = [
     "ATTESTED",
     "AT_EVALAI",
     "COUNTED",
+    "DECIDED",
     "HOPELESS_TRIES",
     "HOPELESS_WAIT",
     "LOG_UNSEEN",
@@ -49,7 +49,6 @@ __all__ = [
     "Event",
     "Leader",
     "LeaderLock",
-    "OutboxRow",
     "Outcome",
     "Pause",
     "PhaseRow",

@@ -81,7 +81,7 @@ class SubmissionRow:
     read_at: datetime | None = field(metadata=INDEXED)
     moved: bool = False  # whether EvalAI ever showed another team or phase than at first sight
     # our own state
-    not_before: datetime | None
+    not_before: datetime | None  # of the next try, or the moment of the answer
     tries: int = 0  # failed tries since the last success, for the back-off
     hold: Code | None  # code of the problem that a person must fix
     hold_reason: str | None
@@ -90,6 +90,8 @@ class SubmissionRow:
     content_hash: Hash | None = field(metadata=INDEXED)
     q_mean: float | None
     answer: str | None  # JSON of the answer; changes only if its score changes, or what may be shown of it
+    decided_at: datetime  # since when the answer is due; before that, when it was first seen
+    sent_at: datetime | None  # set before the first byte of this answer is sent
     posted: str | None  # the last answer that EvalAI accepted
     answer_files: str | None  # where EvalAI keeps it; None until it was read
     reposts: int = 0
@@ -127,6 +129,11 @@ class SubmissionRow:
     def disputed(self) -> bool:
         """Whether EvalAI's facts about it contradict each other, so that a person must act first."""
         return (self.hold or "").startswith("facts.")
+
+    @property
+    def due_at(self) -> datetime:
+        """When the answer that is decided may leave."""
+        return self.not_before or self.decided_at
 
     def waits(self, now: datetime) -> bool:
         """Return whether it is too early to continue with it."""
@@ -167,19 +174,6 @@ class CellRow:
     folds: Annotated[list[float | None], sa.JSON()]  # null for a failed fold, which JSON has no NaN for
     q: float | None
     provenance: Annotated[dict[str, Any], sa.JSON()]  # versions and machine with which it was scored
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutboxRow:
-    """A row of ``outbox``."""
-
-    id: int = field(metadata=KEY)
-    submission: int
-    created_at: datetime
-    not_before: datetime
-    tries: int = 0
-    sent_at: datetime | None  # set before the first byte is sent
-    done_at: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)

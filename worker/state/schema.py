@@ -71,13 +71,6 @@ attempts = table(
     "attempts", metadata, rows.AttemptRow, ForeignKeyConstraint(["submission"], ["submissions.pk"])
 )
 cells = table("cells", metadata, rows.CellRow)
-outbox = table(
-    "outbox",
-    metadata,
-    rows.OutboxRow,
-    ForeignKeyConstraint(["submission"], ["submissions.pk"]),
-    Index("outbox_due", "done_at", "not_before"),
-)
 phases = table("phases", metadata, rows.PhaseRow)
 alerts = table("alerts", metadata, rows.Alert)
 events = table("events", metadata, rows.Event, Index("events_latest", "kind", "subject"))

@@ -85,7 +85,10 @@ ACTIVE = frozenset(
 UNFINISHED = ACTIVE | {State.UPLOADING, State.POSTED}
 """States that the worker still has to change."""
 
-UNSCORED = ACTIVE - {State.SCORED, State.REJECTED} | {State.UPLOADING}
+DECIDED = frozenset({State.SCORED, State.REJECTED})
+"""The outbox: states in which the answer is decided, and is due at EvalAI."""
+
+UNSCORED = ACTIVE - DECIDED | {State.UPLOADING}
 """States in which what is answered is not decided yet."""
 
 ANSWERED = frozenset({State.POSTED, State.PUBLISHED, State.FAILED})

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from worker.state.rows import SubmissionRow
-from worker.state.schema import QUERIES, Tables, alerts, outbox, submissions
+from worker.state.schema import QUERIES, Tables, alerts, submissions
 from worker.state.states import ACTIVE, ANSWERED, TRANSITIONS, UNFINISHED, State
 
 STEPS = ("elsewhere", "evaluate", "fetch", "hold", "post", "read", "running", "set-back")
@@ -70,7 +70,11 @@ class Submissions(Tables):
             return row
         self._connection.execute(
             submissions.insert().values(
-                pk=pk, state=State.RECEIVED, first_seen_at=now, message_phase=message_phase
+                pk=pk,
+                state=State.RECEIVED,
+                first_seen_at=now,
+                decided_at=now,
+                message_phase=message_phase,
             )
         )
         self.moves.append(f"new>{State.RECEIVED}")
@@ -153,7 +157,7 @@ class Submissions(Tables):
         result = self._connection.execute(
             submissions.update()
             .where(submissions.c.pk == pk, submissions.c.state == source)
-            .values({"not_before": None, **tries, **held, **values, "state": target})
+            .values({"not_before": None, "sent_at": None, **tries, **held, **values, "state": target})
         )
         if result.rowcount != 1:
             return False
@@ -207,17 +211,11 @@ class Submissions(Tables):
         )
 
     def release(self, pk: int | None = None) -> None:
-        """End the wait of a submission, or of all, for a retry, and that of its rows in the outbox; the answer grid still applies."""
+        """End the wait of a submission, or of all, for a retry; the answer grid still applies to what has not failed."""
         self._connection.execute(
             submissions.update()
             .where(submissions.c.pk == pk if pk is not None else sa.true(), submissions.c.tries > 0)
             .values(not_before=None)
-        )
-        self._connection.execute(
-            outbox.update()
-            .where(outbox.c.submission == pk if pk is not None else sa.true())
-            .where(outbox.c.done_at.is_(None), outbox.c.tries > 0)
-            .values(not_before=outbox.c.created_at)
         )
 
     def counts(self) -> dict[str, int]:

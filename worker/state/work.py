@@ -1,4 +1,4 @@
-"""What is done for submissions, and what is pending: attempts, the outbox of answers, and the score matrix.
+"""What is done for submissions: attempts, and the score matrix.
 
 The matrix has one cell per content, task, version and protocol, with the scores of its folds.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 
 from scoring.scorecard import TaskScore, folds_to_json
-from worker.state.rows import AttemptRow, CellRow, Instant, OutboxRow
-from worker.state.schema import Tables, attempts, cells, outbox, submissions
+from worker.state.rows import AttemptRow, CellRow, Instant
+from worker.state.schema import Tables, attempts, cells, submissions
 from worker.state.states import Attempt, Outcome
 
 _OPEN_ATTEMPTS = sa.select(attempts).where(attempts.c.closed_at.is_(None))
@@ -25,11 +24,10 @@ _LAST_TURNS = (
     .group_by(submissions.c.team_key)
 )
 _HAS_CELLS = sa.select(sa.exists().where(cells.c.phase == sa.bindparam("phase")))
-_PENDING = sa.select(outbox).where(outbox.c.done_at.is_(None)).order_by(outbox.c.not_before, outbox.c.id)
 
 
 class Work(Tables):
-    """Methods for attempts and the outbox."""
+    """Methods for attempts."""
 
     def open_attempt(self, pk: int, kind: Attempt, *, now: datetime) -> int:
         """Open an attempt and return its id."""
@@ -73,39 +71,6 @@ class Work(Tables):
     def last_turns(self) -> dict[int, datetime]:
         """Return for each team when an evaluation of one of its submissions last began."""
         return {row[0]: row[1] for row in self._connection.execute(_LAST_TURNS)}
-
-    def enqueue(self, pk: int, *, now: datetime, not_before: datetime | None = None) -> None:
-        """Put an answer into the outbox; there is one open row per submission."""
-        key = {"submission": pk, "done_at": None}
-        self._put(outbox, key, not_before=not_before or now, tries=0, created_at=now)
-
-    def pending(self, pk: int | None = None) -> list[OutboxRow]:
-        """Return the answers that are still to be sent, the earliest due first."""
-        rows = self._pending if self._reads_only else self._all(OutboxRow, _PENDING)
-        return [row for row in rows if pk in (None, row.submission)]
-
-    @cached_property
-    def _pending(self) -> list[OutboxRow]:
-        """All answers that are still to be sent, read once; in a transaction that writes they may change."""
-        return self._all(OutboxRow, _PENDING)
-
-    def note_pending(self, pending: int, **values: Any) -> None:
-        """Record when the first byte of a call is about to be sent, or when EvalAI has it."""
-        self._connection.execute(outbox.update().where(outbox.c.id == pending).values(values))
-
-    def complete(self, pk: int, *, now: datetime) -> None:
-        """Close the open row of a submission, because its answer is no longer wanted."""
-        self._connection.execute(
-            outbox.update().where(outbox.c.submission == pk, outbox.c.done_at.is_(None)).values(done_at=now)
-        )
-
-    def postpone(self, pending: int, *, not_before: datetime) -> None:
-        """Count a failed try, and set the time of the next one."""
-        self._connection.execute(
-            outbox.update()
-            .where(outbox.c.id == pending)
-            .values(not_before=not_before, tries=outbox.c.tries + 1)
-        )
 
 
 class Cells(Tables):

@@ -103,8 +103,8 @@ def test_once_says_at_a_terminal_what_it_is_waiting_for(live: Harness) -> None:
     screen = shown("once", "--config", str(live.path), until="(submission.answer_grid).")
     assert live.states()[pk] == "scored"
     with closing(live.store()) as store, store.read() as tx:
-        (pending,) = tx.pending()
-    sentence = f"Waiting until {pending.not_before:%H:%M:%S} UTC: answers are sent on a {GRID_S}-second grid (submission.answer_grid)."
+        moment = tx.known(pk).due_at
+    sentence = f"Waiting until {moment:%H:%M:%S} UTC: answers are sent on a {GRID_S}-second grid (submission.answer_grid)."
     assert screen.splitlines().count(sentence) == 1
 
 

@@ -577,12 +577,7 @@ class StepWorker:
         )
         with self.store.read() as tx:
             left = [row for row in tx.submissions(ACTIVE) if row.hold is None]
-            pending = tx.pending()
-        return (
-            looked
-            and intake.drained
-            and not (self.busy or left or pending or self.daemon.publishing.behind())
-        )
+        return looked and intake.drained and not (self.busy or left or self.daemon.publishing.behind())
 
     def row(self, pk: int) -> SubmissionRow:
         """Return what the worker knows of a submission."""

@@ -76,8 +76,7 @@ def test_an_answer_that_a_command_has_just_changed_is_not_sent(waiting: Harness,
         pk = waiting.submit("A", embeddings(1))
         until_read_again(worker, pk)
         with worker.store.read() as tx:
-            (pending,) = tx.pending()
-            (start,) = worker.daemon.intake.starts(tx, pending.not_before)
+            (start,) = worker.daemon.intake.starts(tx, tx.known(pk).due_at)
         if changed:
             answer = Answer.from_json(worker.row(pk).answer or "")
             other = replace(answer, stdout=answer.stdout.replace('"notes": []', '"notes": ["Another."]'))

@@ -52,6 +52,15 @@ def listed(harness: Harness, pk: int) -> dict[str, object]:
     return next(row for row in rows if row["number"] == pk)
 
 
+def test_the_answer_to_an_early_file_with_a_fault_is_left_to_do(opening: Harness, worker: StepWorker) -> None:
+    """It does not wait for the opening."""
+    pk = opening.evalai.begin_upload("A", "dev")
+    worker.drive(lambda: pk in worker.states() and worker.row(pk).by_host is False)
+    opening.evalai.send_again(pk)
+    worker.drive(lambda: worker.state(pk) is State.REJECTED)
+    assert not worker.daemon.waiting(worker.clock.now()).nothing
+
+
 def test_a_file_that_comes_before_the_opening_is_scored_then(opening: Harness, worker: StepWorker) -> None:
     """It is fetched, waits, and says so; the hosts' own is answered at once, and the worker has nothing to do."""
     early = opening.submit("A", embeddings(0))

@@ -123,20 +123,6 @@ def test_cells_come_back_to_the_bit(store: Store) -> None:
     assert {(str(row.folds), row.q) for row in rows} == {("[0.25, None, 0.1]", 1.5)}
 
 
-def test_the_outbox_holds_one_open_row_per_submission(store: Store) -> None:
-    """After it is settled, there may be another."""
-    with store.write() as tx:
-        tx.add(1, now=NOW)
-        for day in range(3):
-            tx.enqueue(1, now=NOW + timedelta(days=day))
-        (pending,) = tx.pending()
-        assert pending.created_at == NOW + timedelta(days=2)
-        tx.note_pending(pending.id, done_at=NOW)
-        assert tx.pending() == []
-        tx.enqueue(1, now=NOW)
-        assert len(tx.pending()) == 1
-
-
 def at_once(*work: Callable[[], object]) -> None:
     """Do several things at once; what one of them raises is raised."""
     with ThreadPoolExecutor(len(work)) as pool:

@@ -47,7 +47,7 @@ class FetchFile(Act[FileStore, str]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt."""
-        if tx.known(self.row.pk).state is not State.ACKNOWLEDGED:
+        if tx.known(self.row.pk).state not in (State.ACKNOWLEDGED, State.UPLOADING):
             raise NotDue
         self._attempt = tx.open_attempt(self.row.pk, Attempt.FETCH, now=now)
         self._begun_at = now
@@ -92,6 +92,7 @@ class FetchFile(Act[FileStore, str]):
         """Store the file for scoring, or follow EvalAI's placeholder, which means that an upload is under way or was never finished."""
         if not tx.is_open(self._attempt):
             return
+        tx.move(self.row.pk, State.UPLOADING, State.ACKNOWLEDGED)
         tx.resolve_alert(f"fetch:{self.row.pk}")
         tx.resolve_faults(self.name, SHARED)
         if result == uploads.PLACEHOLDER:
@@ -117,6 +118,7 @@ class FetchFile(Act[FileStore, str]):
         """Reject a file that is too large; after every other failure, try again."""
         if not tx.is_open(self._attempt):
             return
+        tx.move(self.row.pk, State.UPLOADING, State.ACKNOWLEDGED)
         if isinstance(error, ParticipantError):
             self._reject(tx, error, now)
         else:

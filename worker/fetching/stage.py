@@ -8,12 +8,11 @@ from functools import partial
 
 from worker.answers import answers, turns
 from worker.challenge.context import Context, seconds
-from worker.fetching import uploads
 from worker.fetching.act import FetchFile
 from worker.fetching.housekeeping import below_reserve
 from worker.runtime.acts import Runner, Start
 from worker.runtime.storage import FileStore
-from worker.state import State, SubmissionRow, Transaction
+from worker.state import State, Transaction
 
 AHEAD = 1  # files to fetch beyond those that can be scored at once; more would only fill the disk
 DEADLINE_S = 900.0
@@ -51,30 +50,20 @@ class Fetching:
 
     def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
         """Yield the start of the next download, unless one is under way."""
-        if self.busy:
-            return
-        uploading = tx.submissions([State.UPLOADING])
-        due = [row for row in uploading if row.hold is None and uploads.is_due(row, now)]
-        if due:
-            yield partial(self._look_again, due)
-        elif (act := self.next_act(tx, now)) is not None:
+        if not self.busy and (act := self.next_act(tx, now)) is not None:
             yield partial(self._begin, act, now)
-
-    def _look_again(self, uploading: list[SubmissionRow]) -> bool:
-        """Have submissions fetched, because the message that their upload is complete may be lost, or may never be sent."""
-        with self._context.store.write() as tx:
-            for row in uploading:
-                tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
-        return True
 
     def _begin(self, act: FetchFile, now: datetime) -> None:
         if self._has_room(now):
             self._runner.start(act, self._files, now)
 
     def next_act(self, tx: Transaction, now: datetime) -> FetchFile | None:
-        """Return the next download: round-robin between teams, but no more files than will soon be scored."""
-        acknowledged = tx.submissions([State.ACKNOWLEDGED])
-        if not acknowledged:
+        """Return the next download: round-robin between teams, but no more files than will soon be scored.
+
+        An upload under way is looked at, too, because the message that it is complete may be lost, or may never be sent.
+        """
+        unfetched = tx.submissions([State.ACKNOWLEDGED, State.UPLOADING])
+        if not unfetched:
             return None
         # A file that waits for a person, its phase, its next try or its team's last answer must not keep others from being fetched.
         configuration = self._context.configuration
@@ -88,7 +77,7 @@ class Fetching:
             return None
         waiting = [
             row
-            for row in acknowledged
+            for row in unfetched
             if row.can_go_on(now)
             and row.team_key not in later
             and row.read_at is not None  # otherwise its address is stale, and the intake reads it again

@@ -13,12 +13,11 @@ from datetime import datetime, timedelta
 
 from scoring.errors import ParticipantError
 from scoring.printable import count_of, name_some
-from worker.state import Outcome, State, SubmissionRow, Transaction
+from worker.state import LONGEST_LOOK, State, SubmissionRow, Transaction
 
 PLACEHOLDER = hashlib.sha256(b"file_content").hexdigest()
 """Hash of what EvalAI stores until the upload is finished."""
 FIRST_LOOK = timedelta(minutes=1)
-LONGEST_LOOK = timedelta(hours=6)
 OLD = timedelta(days=1)
 NAMED = 20  # submissions that an alert names
 ALERT = "uploads"
@@ -86,22 +85,17 @@ def take_message(tx: Transaction, row: SubmissionRow) -> bool:
     return row.state is not State.REJECTED
 
 
-def is_due(row: SubmissionRow, now: datetime) -> bool:
-    """Return whether it is time to look again; a moment too far in the future means that the clock was set back."""
-    return row.not_before is None or not now < row.not_before <= now + LONGEST_LOOK
-
-
 def _next_look(row: SubmissionRow, now: datetime) -> datetime:
     """Return when to look again: after half the time since it was first seen, so that an abandoned upload costs very little."""
     return now + min(LONGEST_LOOK, max(FIRST_LOOK, (now - row.first_seen_at) / 2))
 
 
 def tell_of_old(tx: Transaction, *, now: datetime) -> None:
-    """Raise one alert about all uploads that are unfinished after a day, also while they are looked at; resolve it when none is left."""
+    """Raise one alert about all uploads that are unfinished after a day; resolve it when none is left."""
     old = [
         row
-        for row in tx.submissions([State.UPLOADING, State.ACKNOWLEDGED])
-        if row.submitted_at is not None and now - row.submitted_at > OLD and _is_unfinished(tx, row)
+        for row in tx.submissions([State.UPLOADING])
+        if row.submitted_at is not None and now - row.submitted_at > OLD
     ]
     named = name_some([str(row.pk) for row in old], NAMED)
     text = (
@@ -110,10 +104,3 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
         " delayed."
     )
     tx.set_alert(ALERT, "upload.unfinished", text if old else None, now=now)
-
-
-def _is_unfinished(tx: Transaction, row: SubmissionRow) -> bool:
-    if row.state is State.UPLOADING:
-        return True
-    unseen = row.message_phase is None  # its message would say that the upload is over
-    return unseen and any(attempt.outcome is Outcome.UNFINISHED for attempt in tx.attempts(pk=row.pk))

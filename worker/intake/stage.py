@@ -67,7 +67,7 @@ QUEUE_SHARE = 0.25
 # From this many due readings on, one listing is cheaper.
 MANY = 2
 # States in which missing facts are read: a submission is new, was just answered, its link has expired, or a message came after its end.
-UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.CANCELLED, *ANSWERED)
+UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.UPLOADING, State.CANCELLED, *ANSWERED)
 
 
 class Intake:

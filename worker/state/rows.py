@@ -44,6 +44,8 @@ HOPELESS_TRIES = 10
 """After so many failed tries in a row, a submission needs a person, and should take no time from others."""
 HOPELESS_WAIT = timedelta(minutes=15)
 """The time between its tries from then on."""
+LONGEST_LOOK = timedelta(hours=6)
+"""The longest time between two looks at an upload that is under way."""
 KEY = {"primary_key": True}
 INDEXED = {"index": True}
 
@@ -138,6 +140,8 @@ class SubmissionRow:
     def waits(self, now: datetime) -> bool:
         """Return whether it is too early to continue with it."""
         longest = HOPELESS_WAIT if self.tries >= HOPELESS_TRIES else LONGEST_WAIT
+        if self.state is State.UPLOADING:
+            longest = LONGEST_LOOK
         return self.not_before is not None and now < self.not_before <= now + longest
 
     def can_go_on(self, now: datetime) -> bool:

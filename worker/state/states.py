@@ -73,8 +73,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 These transitions go backwards on purpose: scoring → fetched (the attempt died); fetched → acknowledged (the stored file is gone);
 posted or published → scored and failed → rejected (somebody reset the submission at EvalAI, so the same answer is posted once more, or
 the answer itself has changed); failed or cancelled → acknowledged (a host resumed it, or its upload was finished after all);
-acknowledged → failed (the upload was not finished after all); uploading → acknowledged (its message came, or it is time to look at the
-file again).
+acknowledged → failed (the upload was not finished after all); uploading → acknowledged (its message came, or another look at the file
+has ended).
 """
 
 ACTIVE = frozenset(

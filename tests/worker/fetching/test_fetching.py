@@ -266,9 +266,6 @@ def test_an_abandoned_upload_is_checked_less_and_less_and_reported_after_a_day(
     days(worker, 1)
     assert len(worker.outcomes(pks[0], "fetch")) < 10 + 4
     assert worker.alerts() == {"upload.unfinished", "phase.end_moved"}
-    with worker.store.write() as tx:
-        tx.move(pks[0], State.UPLOADING, State.ACKNOWLEDGED)  # it is looked at
-        uploads.tell_of_old(tx, now=worker.clock.now())
     assert all(str(pk) in worker.alert("upload.unfinished") for pk in pks)
     for pk in pks:
         harness.evalai.edit(pk, status="cancelled")

@@ -216,7 +216,7 @@ class Service:
 
     def outcomes(self) -> list[str]:
         """Return the outcomes of all evaluations, in order."""
-        sql = "SELECT outcome FROM attempts WHERE kind = 'evaluate' ORDER BY id"
+        sql = "SELECT outcome FROM attempts ORDER BY id"
         script = (
             f"import sqlite3; database = sqlite3.connect('file:{self.state}/worker.db?mode=ro', uri=True, timeout=60)\n"
             f"for row in database.execute({sql!r}): print(*row)"

@@ -112,7 +112,7 @@ def test_a_file_that_does_not_fit_waits_for_room(cramped: Harness) -> None:
         assert failed <= {"state.database"}
         assert worker.state(pk) is State.ACKNOWLEDGED
         assert cramped.posts(pk) == []
-        assert set(worker.outcomes(pk, "fetch")) == {"failed"}
+        assert worker.failed(pk) > 0
         press_on(worker, lambda: not worker.busy)
         assert list(worker.daemon.files.stored()) == []
         assert list((cramped.state / "tmp").iterdir()) == []
@@ -136,7 +136,7 @@ def test_a_disk_without_a_byte_left_loses_nothing(cramped: Harness) -> None:
         worker.drive()
         worker.wait(31)  # a message that could not be noted down comes again
         worker.finish(scored, *later)
-        assert (worker.outcomes(scored, "fetch"), worker.outcomes(scored)) == (["done"], ["done"])
+        assert worker.outcomes(scored) == ["done"]
         assert {len(cramped.posts(pk)) for pk in (scored, *later)} == {1}
         assert cramped.evalai.queue_length() == 0
 

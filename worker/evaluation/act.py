@@ -26,7 +26,6 @@ from worker.runtime.storage import GIGABYTE, FileStore
 from worker.state import (
     HOPELESS_TRIES,
     HOPELESS_WAIT,
-    Attempt,
     Outcome,
     State,
     Transaction,
@@ -80,10 +79,10 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt, and look up what need not be scored."""
-        begun = tx.open_attempts(Attempt.EVALUATE)
+        begun = tx.open_attempts()
         if tx.known(self.pk).state is not State.SCORING or self.pk in begun:
             raise NotDue
-        self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, now=now)
+        self._attempt = tx.open_attempt(self.pk, now=now)
         self.folder = self.files.temporary(f"evaluate-{self._attempt}")
         self._complete = tx.complete_rows(self.setup.record.protocol.hash, self.setup.record.versions)
         self._log("Scoring started.", "start")

@@ -16,7 +16,7 @@ from worker.fairness.register import RegisterReplay
 from worker.runtime.acts import Start
 from worker.runtime.child_acts import ChildRunner
 from worker.runtime.storage import FileStore
-from worker.state import Attempt, Outcome, State, SubmissionRow, Transaction
+from worker.state import Outcome, State, SubmissionRow, Transaction
 
 
 class Evaluation:
@@ -47,7 +47,7 @@ class Evaluation:
         rows = tx.submissions([State.SCORING])
         if not rows or tx.is_paused("pause") or is_held(tx):
             return
-        begun = tx.open_attempts(Attempt.EVALUATE)
+        begun = tx.open_attempts()
         for row in rows:
             if row.pk not in begun and row.can_go_on(now):
                 yield partial(self._begin, row, now)

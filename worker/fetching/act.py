@@ -6,6 +6,7 @@ was never finished, is its author's fault.
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import threading
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from worker.fetching import uploads
 from worker.fetching.download import download
 from worker.runtime.acts import SHARED, Act, NotDue, fault_key
 from worker.runtime.storage import FileStore
-from worker.state import ALERT_AFTER_TRIES, Attempt, Outcome, State, SubmissionRow, Transaction
+from worker.state import ALERT_AFTER_TRIES, State, SubmissionRow, Transaction
 
 READ_TIMEOUT_S = 30.0  # seconds without a byte
 SETTLES_S = 10.0  # after a message; less if the queue is polled more often
@@ -44,12 +45,12 @@ class FetchFile(Act[FileStore, str]):
     row: SubmissionRow
     time_out_s: float
     _given_up: threading.Event = field(init=False, default_factory=threading.Event)
+    _folder: str = field(init=False, default_factory=lambda: f"fetch-{secrets.token_hex(8)}")
 
     def intent(self, tx: Transaction, now: datetime) -> None:
-        """Open the attempt."""
+        """Note when it begins."""
         if tx.known(self.row.pk).state not in (State.ACKNOWLEDGED, State.UPLOADING):
             raise NotDue
-        self._attempt = tx.open_attempt(self.row.pk, Attempt.FETCH, now=now)
         self._begun_at = now
 
     def perform(self, resource: FileStore) -> str:
@@ -57,7 +58,7 @@ class FetchFile(Act[FileStore, str]):
         if not self.row.input_file:
             return uploads.PLACEHOLDER
         configuration = self.context.configuration
-        folder = resource.temporary(f"fetch-{self._attempt}")
+        folder = resource.temporary(self._folder)
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             sha256 = download(
@@ -86,28 +87,23 @@ class FetchFile(Act[FileStore, str]):
     def give_up(self, resource: FileStore) -> None:
         """Let its thread end with the next byte that arrives, and make room."""
         self._given_up.set()
-        shutil.rmtree(resource.temporary(f"fetch-{self._attempt}"), ignore_errors=True)
+        shutil.rmtree(resource.temporary(self._folder), ignore_errors=True)
 
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
         """Store the file for scoring, or follow EvalAI's placeholder, which means that an upload is under way or was never finished."""
-        if not tx.is_open(self._attempt):
-            return
         tx.move(self.row.pk, State.UPLOADING, State.ACKNOWLEDGED)
         tx.resolve_alert(f"fetch:{self.row.pk}")
         tx.resolve_faults(self.name, SHARED)
         if result == uploads.PLACEHOLDER:
             self._placeholder(tx, now)
-            return
-        tx.move(self.row.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result)
-        tx.close_attempt(self._attempt, Outcome.DONE, now=now)
+        else:
+            tx.move(self.row.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result)
 
     def _placeholder(self, tx: Transaction, now: datetime) -> None:
         settles = seconds(min(SETTLES_S, self.context.configuration.evalai.poll_every))
         row = tx.known(self.row.pk)
         if error := uploads.follow_placeholder(tx, row, begun_at=self._begun_at, settles=settles, now=now):
             self._reject(tx, error, now, file_hash=uploads.PLACEHOLDER)
-        else:
-            tx.close_attempt(self._attempt, Outcome.UNFINISHED, now=now)
         self.context.log.info(
             "EvalAI has only a placeholder; the upload is not finished.",
             event_key="fetch.placeholder",
@@ -116,8 +112,6 @@ class FetchFile(Act[FileStore, str]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Reject a file that is too large; after every other failure, try again."""
-        if not tx.is_open(self._attempt):
-            return
         tx.move(self.row.pk, State.UPLOADING, State.ACKNOWLEDGED)
         if isinstance(error, ParticipantError):
             self._reject(tx, error, now)
@@ -127,11 +121,9 @@ class FetchFile(Act[FileStore, str]):
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()
         tx.move(self.row.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, decided_at=now, **values)
-        tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now)
 
     def _retry(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         current = tx.known(self.row.pk)
-        tx.close_attempt(self._attempt, Outcome.FAILED, now=now)
         if current.state is not State.ACKNOWLEDGED:  # the submission has ended meanwhile
             return
         # The link has expired; the next reading of the submission brings a fresh one.

@@ -20,7 +20,7 @@ from worker.fairness.published import is_held
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.runtime.acts import NotDue
-from worker.state import Attempt, State, SubmissionRow, Transaction
+from worker.state import State, SubmissionRow, Transaction
 
 
 def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionRow | None:
@@ -30,7 +30,7 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
     if not waiting or tx.is_paused("pause") or is_held(tx):
         return None
     waiting = begun(tx, configuration, waiting, now)
-    attempts = tx.open_attempts(Attempt.EVALUATE)
+    attempts = tx.open_attempts()
     running = [
         row
         for row in tx.submissions([State.SCORING])

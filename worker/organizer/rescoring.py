@@ -26,7 +26,7 @@ from worker.fairness.register import RegisterReplay, disqualified_teams
 from worker.organizer.decisions import decided
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct, ChildRunner, OverLimit
-from worker.state import COUNTED, Attempt, Outcome, State, SubmissionRow, Transaction
+from worker.state import COUNTED, Outcome, State, SubmissionRow, Transaction
 
 EVERY_S = 0.5  # between two checks of a child's limits
 
@@ -100,7 +100,7 @@ def expected_s(session: OrganizerSession, plan: RescorePlan) -> float | None:
             (attempt.closed_at - attempt.opened_at).total_seconds()
             for attempt in tx.attempts()
             if attempt.submission in ours
-            and (attempt.kind, attempt.outcome) == (Attempt.EVALUATE, Outcome.DONE)
+            and attempt.outcome is Outcome.DONE
             and attempt.closed_at is not None
         ]
     return median(attempts_s) * len(plan.missing) if attempts_s else None

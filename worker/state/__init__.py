@@ -21,7 +21,7 @@ from worker.state.rows import (
     PhaseRow,
     SubmissionRow,
 )
-from worker.state.states import ACTIVE, ANSWERED, COUNTED, DECIDED, UNSCORED, Attempt, Outcome, State
+from worker.state.states import ACTIVE, ANSWERED, COUNTED, DECIDED, UNSCORED, Outcome, State
 from worker.state.store import Store, Transaction
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "REVEALED",
     "UNSCORED",
     "Alert",
-    "Attempt",
     "AttemptRow",
     "CellRow",
     "Completed",

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import sqlalchemy as sa
 
-from worker.state.states import Attempt, Outcome, State
+from worker.state.states import Outcome, State
 
 
 class Instant(sa.TypeDecorator[datetime]):
@@ -154,11 +154,10 @@ class SubmissionRow:
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRow:
-    """A row of ``attempts``: one try at a submission; its id serves as its fencing token."""
+    """A row of ``attempts``: one try to score a submission; its id serves as its fencing token."""
 
     id: int = field(metadata=KEY)
     submission: int = field(metadata=INDEXED)
-    kind: Attempt
     opened_at: datetime
     closed_at: datetime | None
     outcome: Outcome | None

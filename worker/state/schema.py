@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from worker.state import rows
-from worker.state.states import Attempt, Outcome, State
+from worker.state.states import Outcome, State
 
 TYPES: dict[type, sa.types.TypeEngine[Any]] = {
     bool: sa.Boolean(),
@@ -31,10 +31,7 @@ TYPES: dict[type, sa.types.TypeEngine[Any]] = {
     float: sa.Float(),
     str: Text(),
     datetime: rows.Instant(),
-    **{
-        kind: sa.Enum(kind, native_enum=False, length=16, values_callable=list)
-        for kind in (Attempt, Outcome, State)
-    },
+    **{kind: sa.Enum(kind, native_enum=False, length=16, values_callable=list) for kind in (Outcome, State)},
 }
 """The column's type of each type of field that declares none."""
 

@@ -98,15 +98,8 @@ COUNTED = frozenset({State.POSTED, State.PUBLISHED})
 """States whose score may be on the board."""
 
 
-class Attempt(StrEnum):
-    """What is attempted: a download or an evaluation."""
-
-    FETCH = "fetch"
-    EVALUATE = "evaluate"
-
-
 class Outcome(StrEnum):
-    """How an attempt ended."""
+    """How an attempt to score a submission ended."""
 
     DONE = "done"
     PARTICIPANT = "participant"
@@ -117,7 +110,5 @@ class Outcome(StrEnum):
     SIGNAL = "signal"
     CANCELLED = "cancelled"
     """The submission was cancelled, the phase was recorded again, or the worker was stopped meanwhile."""
-    UNFINISHED = "unfinished"
-    """The file was EvalAI's placeholder for a large upload; it is fetched again later."""
     DEAD = "dead"
     """Found open at the start: the worker that made it no longer runs."""

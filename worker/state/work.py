@@ -14,13 +14,13 @@ import sqlalchemy as sa
 from scoring.scorecard import TaskScore, folds_to_json
 from worker.state.rows import AttemptRow, CellRow, Instant
 from worker.state.schema import Tables, attempts, cells, submissions
-from worker.state.states import Attempt, Outcome
+from worker.state.states import Outcome
 
 _OPEN_ATTEMPTS = sa.select(attempts).where(attempts.c.closed_at.is_(None))
 _LAST_TURNS = (
     sa.select(submissions.c.team_key, sa.func.max(attempts.c.opened_at, type_=Instant()))
     .join(submissions, submissions.c.pk == attempts.c.submission)
-    .where(attempts.c.kind == Attempt.EVALUATE, submissions.c.team_key.is_not(None))
+    .where(submissions.c.team_key.is_not(None))
     .group_by(submissions.c.team_key)
 )
 _HAS_CELLS = sa.select(sa.exists().where(cells.c.phase == sa.bindparam("phase")))
@@ -29,9 +29,9 @@ _HAS_CELLS = sa.select(sa.exists().where(cells.c.phase == sa.bindparam("phase"))
 class Work(Tables):
     """Methods for attempts."""
 
-    def open_attempt(self, pk: int, kind: Attempt, *, now: datetime) -> int:
+    def open_attempt(self, pk: int, *, now: datetime) -> int:
         """Open an attempt and return its id."""
-        result = self._connection.execute(attempts.insert().values(submission=pk, kind=kind, opened_at=now))
+        result = self._connection.execute(attempts.insert().values(submission=pk, opened_at=now))
         key = result.inserted_primary_key
         if key is None:
             raise ValueError("the database returned no key")
@@ -55,9 +55,9 @@ class Work(Tables):
         """Return whether an attempt is still open, so that its result may be recorded."""
         return any(row.id == attempt for row in self._all(AttemptRow, _OPEN_ATTEMPTS))
 
-    def open_attempts(self, kind: Attempt) -> set[int]:
-        """Return the submissions with an open attempt of a kind."""
-        return {row.submission for row in self._all(AttemptRow, _OPEN_ATTEMPTS) if row.kind is kind}
+    def open_attempts(self) -> set[int]:
+        """Return the submissions with an open attempt."""
+        return {row.submission for row in self._all(AttemptRow, _OPEN_ATTEMPTS)}
 
     def attempts(self, *, pk: int | None = None) -> list[AttemptRow]:
         """Return all attempts, or those at a submission, oldest first."""

@@ -161,7 +161,7 @@ def test_a_child_that_cannot_be_started_is_tried_again(harness: Harness, worker:
     folder.rmdir()
     folder.write_text("in the way")
     pk = harness.submit("A", embeddings(1))
-    worker.drive(lambda: "failed" in worker.outcomes(pk, "fetch"))
+    worker.drive(lambda: worker.failed(pk) > 0)
     folder.unlink()
     folder.mkdir()
     worker.drive()

@@ -595,10 +595,14 @@ class StepWorker:
         with self.store.read() as tx:
             return {row.pk: row.state.value for row in tx.submissions()}
 
-    def outcomes(self, pk: int, kind: str = "evaluate") -> list[str | None]:
-        """Return how the attempts at a submission ended."""
+    def outcomes(self, pk: int) -> list[str | None]:
+        """Return how the attempts to score a submission ended."""
         with self.store.read() as tx:
-            return [attempt.outcome for attempt in tx.attempts(pk=pk) if attempt.kind == kind]
+            return [attempt.outcome for attempt in tx.attempts(pk=pk)]
+
+    def failed(self, pk: int) -> int:
+        """Return how many tries at what comes next for a submission have failed, 0 if it is not known yet."""
+        return self.row(pk).tries if pk in self.states() else 0
 
     def alerts(self) -> set[str]:
         """Return the codes of the unresolved alerts."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from worker.answers import answers
 from worker.challenge.configuration import Configuration
-from worker.challenge.context import Context, seconds
+from worker.challenge.context import Context, Job, seconds
 from worker.evalai import Budget, Client
 from worker.fairness.published import UNCOMPARED, is_held
 from worker.intake.answering import PostAnswer
@@ -142,13 +142,15 @@ class Intake:
             return self._answer(tx, now)  # the rest of the budget is reserved for answers
         if session.outdated and (connect := self._connect(now)):
             return connect
+        drains = tx.is_paused("drain")
+        reconcile = None if drains else self._regular(RECONCILE, Reconcile, now)
         # Changes from the time when no worker ran decide what follows. But an answer that is late leaves first, after its facts were read
         # again: so there is progress even if the worker is killed again and again before the listing is complete.
         if self._timetable.done_at(RECONCILE) is None:
             late = any(row.due_at < now - OVERDUE for row in tx.submissions(DECIDED))
             if late and tx.fact(UNCOMPARED):
                 return None  # the listing would delay the answers for longer than the comparison does
-            if call := (self._answer(tx, now) if late else None) or self._reconcile(tx, now):
+            if call := (self._answer(tx, now) if late else None) or reconcile:
                 return call
         unknown = unknown_authors(session, tx, now)
         lookup = partial(next_lookup, self._context, session, self.calls, tx, now, unknown=unknown)
@@ -158,10 +160,10 @@ class Intake:
             or self._running(tx, chosen, now)
             or self._news(tx, now)
             or lookup()
-            or self._reconcile(tx, now)
-            or self._recent(tx, now)
-            or self._phases(now)
-            or self._poll(tx, now)
+            or reconcile
+            or (None if drains else self._recent(tx, now))
+            or self._regular(PHASES, ReadPhases, now)
+            or (None if drains else self._poll(tx, now))
             or self._unlisted(tx, now)
         )
 
@@ -256,23 +258,16 @@ class Intake:
             ahead=ahead,
         )
 
-    def _reconcile(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        if not self._timetable.due(RECONCILE) or not self.calls.due("reconcile", now):
-            return None
-        return None if tx.is_paused("drain") else Reconcile(context=self._context, session=self.session)
+    def _regular(self, job: Job, kind: type[Call[Any]], now: datetime, **fields: Any) -> Call[Any] | None:
+        due = self._timetable.due(job) and self.calls.due(kind.name, now)
+        return kind(context=self._context, session=self.session, **fields) if due else None
 
     def _recent(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         """List the latest submissions: an upload may have no message, or none yet."""
-        if not self._timetable.due(RECENT) or not self.calls.due("listing", now) or tx.is_paused("drain"):
-            return None
-        return ListSubmissions(context=self._context, session=self.session, since=tx.last_submitted_at())
-
-    def _phases(self, now: datetime) -> Call[Any] | None:
-        due = self._timetable.due(PHASES) and self.calls.due(ReadPhases.name, now)
-        return ReadPhases(context=self._context, session=self.session) if due else None
+        return self._regular(RECENT, ListSubmissions, now, since=tx.last_submitted_at())
 
     def _poll(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        due = not tx.is_paused("drain") and self.calls.due("poll", now) and self._poll_is_due(tx, now)
+        due = self.calls.due("poll", now) and self._poll_is_due(tx, now)
         return ReceiveMessage(context=self._context, session=self.session) if due else None
 
     def _unlisted(self, tx: Transaction, now: datetime) -> Call[Any] | None:

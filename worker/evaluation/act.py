@@ -108,13 +108,11 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
         self.stage = message.get("stage", self.stage)
 
     def is_due(self, tx: Transaction) -> bool:
-        """Return whether the submission is still to be scored, and this attempt is the open one."""
-        return tx.known(self.pk).state is State.SCORING and tx.is_open(self._attempt)
+        """Return whether the submission is still to be scored."""
+        return tx.known(self.pk).state is State.SCORING
 
     def outcome(self, tx: Transaction, result: EvaluationResult, now: datetime) -> None:
         """Store the cells and the answer in one transaction."""
-        if not tx.is_open(self._attempt):
-            return
         setup = self.setup
         tx.note(self.pk, content_hash=result["content_hash"])
         save_card(tx, setup, result)
@@ -146,8 +144,6 @@ class ScoreSubmission(ChildAct[EvaluationResult]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Answer the participant if the file is wrong; otherwise return the submission to the queue."""
-        if not tx.is_open(self._attempt):
-            return
         current = tx.known(self.pk)
         crashed = sum(attempt.outcome == Outcome.SIGNAL for attempt in tx.attempts(pk=self.pk))
         outcome, error = blame(error, self.stage, self.pk, crashed_before=crashed)

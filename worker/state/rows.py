@@ -154,7 +154,7 @@ class SubmissionRow:
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRow:
-    """A row of ``attempts``: one try to score a submission; its id serves as its fencing token."""
+    """A row of ``attempts``: one try to score a submission."""
 
     id: int = field(metadata=KEY)
     submission: int = field(metadata=INDEXED)

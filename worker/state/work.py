@@ -38,11 +38,9 @@ class Work(Tables):
         return int(key[0])
 
     def close_attempt(self, attempt: int, outcome: Outcome, *, now: datetime) -> None:
-        """Close an attempt, if it is still open, with its outcome."""
+        """Close an attempt with its outcome."""
         self._connection.execute(
-            attempts.update()
-            .where(attempts.c.id == attempt, attempts.c.closed_at.is_(None))
-            .values(closed_at=now, outcome=outcome)
+            attempts.update().where(attempts.c.id == attempt).values(closed_at=now, outcome=outcome)
         )
 
     def end_attempts(self, outcome: Outcome, *, now: datetime) -> None:
@@ -50,10 +48,6 @@ class Work(Tables):
         self._connection.execute(
             attempts.update().where(attempts.c.closed_at.is_(None)).values(closed_at=now, outcome=outcome)
         )
-
-    def is_open(self, attempt: int) -> bool:
-        """Return whether an attempt is still open, so that its result may be recorded."""
-        return any(row.id == attempt for row in self._all(AttemptRow, _OPEN_ATTEMPTS))
 
     def open_attempts(self) -> set[int]:
         """Return the submissions with an open attempt."""

@@ -14,7 +14,7 @@ from scoring.printable import count_of, name_some
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
 from worker.intake import changes, holds, names
-from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, State, SubmissionRow, Transaction
+from worker.state import ACTIVE, ANSWERED, COUNTED, DECIDED, RESTORED, State, SubmissionRow, Transaction
 
 ANSWERED_REMOTELY = frozenset({"finished", "failed"})
 PORTION = 200  # submissions to compare with the database at a time
@@ -94,10 +94,10 @@ def _leave_another(
 ) -> None:
     """Take nothing from a submission with the number of an earlier one, and send it no answer; EvalAI lacks the earlier one."""
     tx.note(row.pk, read_at=asked_at)
-    if row.state in ACTIVE and row.posted is None:
-        cancel(tx, row)
-    elif row.state in ACTIVE:  # its changed answer stays here
+    if row.state in DECIDED and row.posted is not None:  # its changed answer stays here
         tx.move(row.pk, row.state, State.FAILED if row.state is State.REJECTED else State.POSTED)
+    elif row.state in ACTIVE:
+        cancel(tx, row)
     if _is_gone(facts):
         return
     text = (

@@ -212,6 +212,22 @@ def test_a_message_about_another_challenges_submission_asks_for_nothing(
     assert (worker.state(pk), worker.alerts()) == (State.CANCELLED, {"facts.other_challenge"})
 
 
+def test_a_number_that_evalai_gives_again_ends_a_resumed_submission(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """One that had an answer, and was to get another, needs none any more; readings go on."""
+    first = harness.submit("A", BAD)
+    worker.drive()
+    assert harness.command("challenge", "pause").returncode == 0
+    harness.evalai.resume(first)
+    worker.drive(lambda: worker.state(first) is State.FETCHED)
+    harness.evalai.world.submissions.clear()
+    worker.clock.advance(60)
+    assert harness.submit("B", embeddings(2)) == first
+    worker.wait(60)
+    assert (worker.state(first), worker.alerts()) == (State.CANCELLED, {"evalai.challenge_differs"})
+
+
 def test_a_number_that_evalai_gives_again_gets_nothing_of_the_earlier_submission(
     harness: Harness, worker: StepWorker
 ) -> None:

@@ -24,12 +24,10 @@ class ReceiveMessage(Call["Message | None"]):
     """Delete the message that was received before, and receive the next one.
 
     Attributes:
-        foreign: Whether it was one for another challenge.
         receipt: By which it may be deleted, because its submission was stored.
     """
 
     name = "poll"
-    foreign: bool = field(init=False, default=False)
     receipt: str | None = field(init=False, default=None)
 
     def perform(self, resource: Client) -> Message | None:
@@ -50,14 +48,13 @@ class ReceiveMessage(Call["Message | None"]):
                 " leaves it there. Check evalai.queue and evalai.challenge."
             )
             tx.raise_alert("queue.foreign", "queue.foreign", text, now=now, happened=True)
-            self.foreign = True
             return
         self.context.checkpoint("before message taken")
         if facts.take_message(tx, result, now=now):
             self.receipt = result.receipt_handle
 
     def recorded(self, result: Message | None, now: datetime) -> None:
-        """Note what the queue returned; a message for another challenge counts as an empty queue."""
+        """Note what the queue returned; a message that was not taken counts as an empty queue."""
         self.context.timetable.done(POLL, now)
-        self.session.empty_polls = self.session.empty_polls + 1 if result is None else int(self.foreign)
         self.session.receipt = self.receipt
+        self.session.empty_polls = self.session.empty_polls + 1 if self.receipt is None else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar
 
 from scoring.errors import NeucoError
 from worker.answers.answers import Answer, release_at
@@ -29,7 +28,6 @@ class PostAnswer(Call[None]):
 
     name = "post"
     answer: bool = True
-    records_wait: ClassVar[bool] = True
     row: SubmissionRow
     phase: PhaseSection
 
@@ -94,17 +92,7 @@ class PostAnswer(Call[None]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Schedule the next try on the grid; whether the answer arrived is unknown, so the next try first reads the submission."""
-        grid_s = self.context.configuration.submission.answer_grid
-        defer(self, tx, self.row.pk, error, now, grid_s=grid_s)
-        tx.note(self.row.pk, read_at=None)
-
-
-def defer(
-    call: Call[Any], tx: Transaction, pk: int, error: NeucoError, now: datetime, *, grid_s: float = 0
-) -> None:
-    """Delay a submission after a failed call about it, if necessary until a moment of the answer grid."""
-    row = tx.known(pk)
-    again_at = release_at(call.context.retry_at(now, row.tries), running_at=row.running_at, grid_s=grid_s)
-    tx.note(pk, not_before=again_at, tries=row.tries + 1)
-    if call.is_told(error, row.tries):
-        tx.report(f"{call.name}:{pk}", error, now=now)
+        super().failure(tx, error, now)
+        row, grid_s = tx.known(self.row.pk), self.context.configuration.submission.answer_grid
+        moment = release_at(row.due_at, running_at=row.running_at, grid_s=grid_s)
+        tx.note(row.pk, not_before=moment, read_at=None)

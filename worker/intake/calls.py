@@ -33,6 +33,7 @@ class Call(Act[Client, Result]):
     Attributes:
         context: The worker's surroundings.
         session: The session with EvalAI.
+        pk: The submission that it is about, which alone is delayed by a failure; None if it is about none, or about many.
         answer: Whether an answer depends on it, so that it may use the budget's reserve.
         ahead: How many calls must be able to follow at once: a reading that becomes too old before `running` can be sent is wasted.
         began_at: When it began: what it reads was true at that moment or later.
@@ -43,12 +44,11 @@ class Call(Act[Client, Result]):
     time_out_s = 75.0  # in total; connecting and each read have time limits of their own
     context: Context
     session: Session
+    pk: int | None = None
     answer: bool = False
     ahead: int = 0
     began_at: datetime = field(init=False)
     retry: Retry = field(init=False)
-    records_wait: ClassVar[bool] = False
-    """Whether its own failure schedules the next try; otherwise the runner does, for all calls of this name."""
     unhurried: ClassVar[bool] = False
     """Whether nothing waits for it, so that it is tried again less and less often."""
 
@@ -61,9 +61,16 @@ class Call(Act[Client, Result]):
         resource.give_up()
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Tell the organizer of an error that does not end by itself; the runner repeats the call, and ends the alert once it succeeds."""
-        if self.is_told(error, self.retry.tries):
-            tx.report(f"evalai.{self.name}", error, now=now)
+        """Tell the organizer of an error that does not end by itself, and delay its submission.
+
+        The runner repeats a call that is about no submission, and ends the alert once it succeeds.
+        """
+        tries, key = self.retry.tries, f"evalai.{self.name}"
+        if self.pk is not None:
+            tries, key = tx.known(self.pk).tries, f"{self.name}:{self.pk}"
+            tx.note(self.pk, not_before=self.context.retry_at(now, tries), tries=tries + 1)
+        if self.is_told(error, tries):
+            tx.report(key, error, now=now)
 
     def is_told(self, error: NeucoError, tries: int) -> bool:
         """Return whether the organizer is told of an error after so many failed tries.
@@ -188,7 +195,7 @@ class CallRunner:
         retry, again_at = self._retries[call.name], now
         if call.unhurried:
             again_at += min(LONGEST_UNHURRIED, timedelta(minutes=2 ** min(retry.tries, 10)))
-        elif not call.records_wait:
+        elif call.pk is None:
             again_at = self._context.retry_at(now, retry.tries)
         retry.failed(now, again_at=again_at)
         self._context.log.warning(error.sentence, event_key=error.code, call=call.name, tries=retry.tries)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
@@ -16,7 +15,6 @@ from worker.challenge.context import Job
 from worker.evalai import Client, NotFound, NotPermitted, Submission
 from worker.fetching import uploads
 from worker.intake import facts, holds, waiting
-from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
 from worker.intake.session import OVERLAP, RemoteChallenge, Session, phase_faults, read_remote
@@ -105,7 +103,6 @@ class ReadSubmission(Call[Submission]):
     """
 
     name = "read"
-    records_wait: ClassVar[bool] = True
     pk: int
     elsewhere: bool = field(init=False, default=False)
 
@@ -139,7 +136,7 @@ class ReadSubmission(Call[Submission]):
             if elsewhere and row.evalai_shows is None and row.message_phase and row.excluded is None:
                 tx.report(f"hold:{row.pk}", holds.hidden(row), now=now)
             return
-        defer(self, tx, self.pk, error, now)
+        super().failure(tx, error, now)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

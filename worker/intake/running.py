@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
 
-from scoring.errors import NeucoError
 from worker.answers import answers
 from worker.answers.turns import begun, next_in_turn
 from worker.challenge.context import Context, seconds
 from worker.challenge.setups import intact_record
 from worker.evalai import Client, Submission
 from worker.fairness.published import is_held
-from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.runtime.acts import NotDue
 from worker.state import State, SubmissionRow, Transaction
@@ -66,7 +63,6 @@ class SetRunning(Call[Submission]):
     """
 
     name = "running"
-    records_wait: ClassVar[bool] = True
     pk: int
 
     def intent(self, tx: Transaction, now: datetime) -> None:
@@ -86,7 +82,3 @@ class SetRunning(Call[Submission]):
         tx.note(self.pk, evalai_shows=tx.known(self.pk).showing(status=result.status))
         tx.resolve_alert(f"{self.name}:{self.pk}")
         tx.move(self.pk, State.FETCHED, State.SCORING, running_at=now)
-
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Delay the submission."""
-        defer(self, tx, self.pk, error, now)

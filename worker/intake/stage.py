@@ -180,7 +180,9 @@ class Intake:
             return None
         if due:
             phase = self._context.configuration.phases[due[0].phase or ""]
-            return PostAnswer(context=self._context, session=self.session, row=due[0], phase=phase)
+            return PostAnswer(
+                context=self._context, session=self.session, pk=due[0].pk, row=due[0], phase=phase
+            )
         return self._reading(tx, stale, now, answer=True) if stale else None
 
     def _pending_answers(

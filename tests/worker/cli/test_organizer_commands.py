@@ -237,6 +237,7 @@ def test_a_close_names_the_upload_that_was_never_finished(harness: Harness) -> N
         upload = harness.evalai.begin_upload("B", "dev")
         worker.drive(lambda: worker.states().get(upload) == "uploading")
         worker.drive()
+        worker.clock.advance(1)
         ended = replace(session, now=worker.clock.now())
         with worker.store.write() as tx:  # its message may be in the queue
             tx.set_fact("reconciled_at", worker.clock.now().isoformat())

@@ -242,7 +242,7 @@ class Harness:
                 "challenge": self.evalai.challenge,
                 "queue": self.evalai.queue,
                 "token": "file:token",
-                "poll_every": 2 if self.clock is None else 5,  # in real time, tests wait for it
+                "poll_every": 2 if self.clock is None else 10,  # in real time, tests wait for it
                 "reconcile_every": 10,
                 "requests_per_minute": 100_000,
                 "media_hosts": [self.evalai.media_host],
@@ -451,7 +451,7 @@ class StepWorker:
         self.wake = threading.Event()
         self._checkpoint = checkpoint
         self._seed = seed
-        self.tick_s = 2.0
+        self.tick_s = 5.0
         self.start()
 
     def start(self) -> None:

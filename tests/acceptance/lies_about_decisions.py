@@ -184,7 +184,17 @@ def _boards_without_ladder(story: Story) -> None:
     story.on_boards = lambda made: without.boards("dev") if made and made[0].phase == "dev" else made
 
 
+def _boards_before_the_end(story: Story) -> None:
+    """Promise to show no value before the close, answer by it, and publish boards nevertheless."""
+    _from_the_start(story, shown="at_end")
+    for event in story.of(events.SCORE):
+        event.fields["q_mean"] = None
+
+
 DECISIONS: dict[str, Lie] = {
+    "boards of a phase that shows no values yet": Lie(
+        _boards_before_the_end, "dev: boards", "board 1 was made before the close"
+    ),
     "a disqualified team on the board": Lie(
         _shown_nevertheless, "dev: boards", "the last board is not the one that follows from the register"
     ),

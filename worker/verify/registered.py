@@ -134,6 +134,12 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
         require(committed, f"its rules ask for a score in phase {needed}, to which there is no commitment")
         return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
     require(moments == sorted(set(moments)), "the times of its boards are not in order")
+    closes = {event.closed_at for event in replay.decisions.events}
+    for number, moment in enumerate(moments, 1):
+        require(
+            moment in closes or not replay.withholds(moment),
+            f"board {number} was made before the close, until which its rules withheld all values",
+        )
     lines = history_lines(phase.site)
     require(
         len(phase.published) == len(phase.boards),

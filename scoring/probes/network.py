@@ -32,13 +32,13 @@ class Network:
     @contextmanager
     def fitter(self, data: ProbeInput, *, details: bool) -> Iterator[Callable[[Fold], list[FoldResult]]]:
         """See :meth:`scoring.probes.probe.Probe.fitter`."""
-        tensors = self._tensors(data)
-        with _one_thread():
+        with _own_settings():
+            tensors = self._tensors(data)
             yield lambda fold: [best_of(data, fold, self._states(data, tensors, fold, details=details))]
 
     def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """Train on all samples for all epochs; without a test part there is no best epoch."""
-        with _one_thread():
+        with _own_settings():
             *_, (net, _) = self._epochs(data, self._tensors(data), np.arange(len(data.rows)), -1)
         layers = [layer for layer in net if isinstance(layer, torch.nn.Linear)]
         return [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in layers]
@@ -90,7 +90,7 @@ class Network:
         layers: list[torch.nn.Module] = []
         for inputs, width in pairwise((data.rows.shape[1], *(self.probe.hidden or ()), data.outputs)):
             # Without drawing initial weights from the caller's generator, only to replace them.
-            layer = torch.nn.utils.skip_init(torch.nn.Linear, inputs, width)
+            layer = torch.nn.utils.skip_init(torch.nn.Linear, inputs, width, dtype=torch.float32)
             with torch.no_grad():
                 for parameter in (layer.weight, layer.bias):
                     parameter.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
@@ -105,12 +105,16 @@ def fold_seed(seed: int, task: str, fold: int) -> int:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread; mini-batches are too small for several, and results would depend on their number."""
+def _own_settings() -> Iterator[None]:
+    """Train on the CPU with gradients, whatever a caller has chosen for its own work, such as ``torch.no_grad``.
+
+    Mini-batches are too small for several threads of torch, and results would depend on their number.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with torch.device("cpu"), torch.inference_mode(False), torch.enable_grad():
+            yield
     finally:
         torch.set_num_threads(before)
 

@@ -99,6 +99,26 @@ def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskType) -> Non
         assert np.mean([fold.score for fold in first]) > chance[kind]
 
 
+def test_a_caller_who_only_wants_embeddings_from_torch_gets_the_same_scores() -> None:
+    """Such code often works without gradients, with another type of numbers or on another device; so do these, also with one thread."""
+    data = make_input(TaskType.MULTICLASS)
+
+    def trained() -> tuple[list[float], list[float]]:
+        probe = make_probe("mlp", QUICK["mlp"], threads=1)
+        [folds] = probe.train(data, folds=2)
+        return [fold.score for fold in folds], probe.refit(data)[-1][0].ravel().tolist()
+
+    expected = trained()
+    for settings_of_caller in (torch.no_grad, torch.inference_mode, lambda: torch.device("meta")):
+        with settings_of_caller():
+            assert trained() == expected
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert trained() == expected
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 LOSSES = {
     TaskType.REGRESSION: torch.nn.MSELoss(),
     TaskType.CLASSIFICATION: torch.nn.BCEWithLogitsLoss(),

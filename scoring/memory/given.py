@@ -93,7 +93,7 @@ def given_tasks(labels: Any, id_column: str | None) -> list[GivenTask]:
         if [*table.columns] == ["0"]:
             table = table.rename(columns={"0": "label"})  # an array with one column, made a table
         tasks = [GivenTask(name=str(name), rows=rows, values=table[name]) for name in table]
-    elif isinstance(labels, Mapping) and not (labels and all(map(pd.api.types.is_scalar, labels.values()))):
+    elif isinstance(labels, Mapping) and (not labels or any(map(has_parts, labels.values()))):
         tasks = [_task(str(name), values, id_column) for name, values in labels.items()]
         _check_names("labels", [task.name for task in tasks if not task.rows.are_named])
     else:

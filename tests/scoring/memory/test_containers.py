@@ -190,6 +190,7 @@ def test_an_array_of_any_library_is_read_by_position(form: str) -> None:
         (value for value in LABELS),
         torch_tensor(LABELS[:, None]),
         [*torch_tensor(LABELS)],
+        {"height": torch_tensor(LABELS)},  # which pandas takes for a scalar
     ):
         result = ridge(WITHOUT[form](), labels)
         assert (result.report.embedding_dim, result.to_frame()["score"].min() > 0.9) == (DIM, True)

@@ -14,6 +14,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -107,7 +108,7 @@ def not_a_switch(value: Any) -> Any:
     return value
 
 
-def expanded(path: str | Path) -> Path:
+def expanded(path: str | PathLike[str]) -> Path:
     """Return a path with the home folder in place of ``~``; an unknown ``~USER`` stays, so that it is refused where it is used."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises a RuntimeError if it does not know the user
 

@@ -24,6 +24,7 @@ from leaderboard.exchange.table import (
     rank_table,
 )
 from leaderboard.ranking import LARGEST
+from scoring.documents import expanded
 from scoring.errors import MissingFile, WrongType, WrongValue, python_errors
 
 if TYPE_CHECKING:
@@ -189,11 +190,11 @@ def _tasks(given: Any) -> dict[str, TaskResult]:
     if hasattr(given, "report") and hasattr(given, "to_dict"):
         return {name: TaskResult.model_validate(task) for name, task in given.to_dict()["tasks"].items()}
     if isinstance(given, (str, PathLike)):
-        if not Path(given).exists():
+        if not expanded(given).exists():
             raise MissingFile(
                 f"There is no folder {given}.", hint="Check the path.", code="score.missing_file"
             )
-        return read_run(Path(given))[1]
+        return read_run(expanded(given))[1]
     raise WrongType(
         f"A result is of the type {type(given).__name__}.",
         hint="Give the results in it one by one: *results.values()."

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scoring.documents import expanded
 from scoring.errors import WrongValue, needs_extra
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.results import as_json, store_probes, summary_document, task_document, write_results
@@ -82,7 +83,7 @@ class Result:
         Raises:
             ValueError: If the folder is not new or empty.
         """
-        place = Path(folder)
+        place = expanded(folder)
         if place.is_file() or (place.is_dir() and any(place.iterdir())):
             raise WrongValue(f"{place} is not empty.", hint="Name a new folder.", code="score.folder")
         place.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from scoring.documents import checked
+from scoring.documents import checked, expanded
 from scoring.errors import MissingFile, NeucoError, WrongType, WrongValue, python_errors
 from scoring.inputs.embeddings import without_suffix
 from scoring.memory.containers import is_dictionary, is_path
@@ -329,7 +329,7 @@ def _without_groups(
 
 def _existing(path: str | PathLike[str], name: str) -> Path:
     try:
-        exists = bool(str(path)) and Path(path).exists()
+        exists = bool(str(path)) and expanded(path).exists()
     except OSError as error:  # such as a whole text in place of a path, which is too long for one
         raise MissingFile(
             f"The {name} cannot be found at {str(path)[:60]!r}: {error.strerror}.",
@@ -345,7 +345,7 @@ def _existing(path: str | PathLike[str], name: str) -> Path:
             else f"Check the path; the current folder is {Path.cwd()}.",
             code="score.missing_file",
         )
-    return Path(path)
+    return expanded(path)
 
 
 def _check_ids(given: GivenEmbeddings, labels: Labels) -> list[str]:

@@ -165,6 +165,14 @@ def test_importing_it_loads_nothing() -> None:
         scoring.nothing  # noqa: B018
 
 
+def test_a_path_may_begin_with_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in pandas; a result is not written into a folder whose name is a tilde."""
+    monkeypatch.setenv("HOME", str(folder))
+    result = scoring.score("~/ours.csv", "~/labels", "ridge", folds=3)
+    assert result.save("~/runs/ours") == folder / "runs/ours"
+    assert scoring.compare("~/runs/ours", result).tasks == ("height", "wood")
+
+
 def test_several_embeddings_are_scored_in_one_call(folder: Path) -> None:
     """A dictionary of names and embeddings, of any form, gives a result for each; an error says which one it is about."""
     file, labels = folder / "ours.csv", folder / "labels"

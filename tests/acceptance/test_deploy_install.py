@@ -248,6 +248,18 @@ def test_a_relative_path_is_the_one_that_was_meant(tmp_path: Path) -> None:
     assert "nowhere: No such file or directory" in refused.stderr
 
 
+def test_an_environment_that_was_not_finished_is_made_again(tmp_path: Path) -> None:
+    """Without the package python3-venv, or interrupted, `python -m venv` leaves a Python without pip."""
+    program = tmp_path / "opt/neuco-worker/bin/python"
+    program.parent.mkdir(parents=True)
+    for status in (0, 1):
+        program.write_text(f"#!/bin/sh\nexit {status}\n")
+        program.chmod(0o755)
+        command = [*SCRIPT, "--dry-run", "--root", str(tmp_path), "--python", sys.executable]
+        dry = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert ("-m venv" in dry.stdout) is bool(status)
+
+
 def test_a_clone_needs_the_build_tools_among_the_libraries(tmp_path: Path) -> None:
     """With ``--libraries``, nothing is downloaded, not even the build tools; if they are missing, they are named and nothing is made."""
     command = [*SCRIPT, "--root", tmp_path / "root", "--libraries", tmp_path, "--python", sys.executable]

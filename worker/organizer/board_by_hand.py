@@ -33,7 +33,7 @@ from worker.publishing.boards import (
 )
 from worker.publishing.pushing import REPLACES_FOREIGN, place
 from worker.runtime.acts import begin
-from worker.state import ACTIVE, COUNTED, Completed, Deposed, State, Transaction
+from worker.state import ACTIVE, COUNTED, Completed, Deposed, Pause, State, Transaction
 
 SHOWS_VALUES = "Withheld values are then posted to EvalAI and shown, which cannot be undone."
 """What ends the withholding of values: a close, or another rule."""
@@ -176,7 +176,7 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
         tell: Called with a sentence about what the command waits for.
 
     Raises:
-        OrganizerError: If a submission waits for a person, or only for the end of its upload.
+        OrganizerError: If a submission waits for a person, for the end of a pause, or only for the end of its upload.
         InfrastructureError: If no worker runs that would answer.
     """
     with closing(session.leader_lock()) as lock:
@@ -195,8 +195,10 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
                     for row in tx.submissions(ACTIVE | {State.UPLOADING}, phase=phase)
                     if row.submitted_at is None or row.submitted_at <= session.now
                 ]
+                pause = tx.pause()
             if compared and not open_rows:
                 return
+            _check_pause(pause, {row.state for row in open_rows}, compared=compared)
             if held := [row for row in open_rows if row.hold is not None]:
                 raise OrganizerError(
                     f"Submission {held[0].pk} is on hold: {held[0].hold_reason}",
@@ -221,6 +223,17 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
                 else "ask EvalAI which submissions were sent"
             )
             wait.pause(waiting)
+
+
+def _check_pause(pause: Pause | None, states: Collection[State], *, compared: bool) -> None:
+    """Refuse to wait for what a pause has stopped: scoring, or the comparison with EvalAI's list."""
+    scores = not {State.FETCHED, State.SCORING}.isdisjoint(states)
+    if pause is not None and (scores if pause.mode == "pause" else not compared):
+        raise OrganizerError(
+            pause.sentence,
+            hint="Then close the phase. Or add --now; submissions without an answer then do not count.",
+            code="close.paused",
+        )
 
 
 def close(session: OrganizerSession, phase: str, reason: str = "") -> bool:

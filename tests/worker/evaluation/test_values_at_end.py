@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.state import State
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
 
@@ -86,6 +87,18 @@ def test_closing_waits_for_earlier_submissions(harness: Harness, worker: StepWor
     message = refusal(harness, *CLOSE, status=1)
     assert "No worker is running" in message
     assert "--now" in message
+
+
+def test_closing_does_not_wait_for_the_end_of_a_pause(harness: Harness, worker: StepWorker) -> None:
+    """Of the scoring, or of receiving submissions, without which EvalAI's list is not compared."""
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: worker.states().get(pk) is not None)
+    harness.evalai.set_phase("dev", end_date=harness.evalai.world.clock.now())
+    harness.decide("challenge", "pause", "--finish")
+    assert "no more submissions are received" in refusal(harness, *CLOSE)
+    harness.decide("challenge", "pause")
+    worker.drive(lambda: worker.state(pk) is State.FETCHED)
+    assert "nothing is scored. `neuco-worker challenge pause --undo`" in refusal(harness, *CLOSE)
 
 
 def test_values_are_shown_only_by_intention_and_then_stay(harness: Harness, worker: StepWorker) -> None:

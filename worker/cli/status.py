@@ -219,8 +219,9 @@ def _needs(state: ChallengeStatus) -> list[str]:
     if state.fingerprint.startswith(UNKNOWN):
         needs.append(state.fingerprint.removeprefix(UNKNOWN))
     if state.token_expires is not None and state.token_expires - state.now < SOON:
+        expires = "expires" if state.now < state.token_expires else "expired"
         needs.append(
-            f"The EvalAI token expires on {state.token_expires:%Y-%m-%d}. Renew it on your EvalAI profile page."
+            f"The EvalAI token {expires} on {state.token_expires:%Y-%m-%d}. Renew it on your EvalAI profile page."
         )
     return needs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +281,17 @@ def test_a_key_that_is_not_the_challenges_needs_attention(
     assert "Nothing needs attention" in printed(harness, capsys, "status")
     (harness.folder / "signing.key").write_text("ab" * 32)
     assert "is not the key with which this challenge began" in printed(harness, capsys, "status")
+
+
+def test_a_token_expires_before_its_date_and_has_expired_after_it(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a worker, nothing else says so."""
+    days = (datetime.now(UTC) - harness.evalai.world.clock.now()).days
+    for more, words in ((20, "expires"), (-20, "expired")):
+        token = harness.evalai.issue_token("host", lifetime=timedelta(days=days + more))
+        (harness.folder / "token").write_text(token)
+        assert f"The EvalAI token {words} on " in printed(harness, capsys, "status")
 
 
 def test_a_report_names_a_noisy_copy(

@@ -32,6 +32,12 @@ from worker.state import schema
 pytestmark = pytest.mark.processes
 
 
+@pytest.fixture
+def clock() -> ManualClock:
+    """It is today, because commands use the real clock."""
+    return ManualClock(datetime.now(UTC))
+
+
 def recorded(worker: StepWorker, phase: str = "dev") -> PhaseRecord:
     """Return the current record of a phase."""
     with worker.store.read() as tx:

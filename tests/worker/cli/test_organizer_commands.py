@@ -22,11 +22,17 @@ from worker.organizer import decisions
 from worker.organizer.board_by_hand import close, publish_now, reopen, wait_for_answers
 from worker.organizer.reveal import choose, reveal
 from worker.organizer.session import open_session
-from worker.sandbox import Fault, FaultPlan
+from worker.sandbox import Fault, FaultPlan, ManualClock
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
 
 pytestmark = pytest.mark.processes
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """It is today, because commands use the real clock."""
+    return ManualClock(datetime.now(UTC))
 
 
 def printed(

@@ -113,13 +113,13 @@ def updates(history: Sequence[Board], decisions: Sequence[Decision]) -> list[dic
         ``more``: Number of further rows that did.
     """
     listed: list[dict[str, object]] = []
-    for board in history:
+    for before, board in zip((None, *history), history, strict=False):
         names = team_names(board)
         moved = [row for row in board.standings if row.move or row.move_kind is MoveKind.NEW]
         listed.append(
             {
                 "at": minute(board.made_at),
-                "causes": causes(board, names, decisions),
+                "causes": causes(board, before, names, decisions),
                 "moves": [(names[row.key], row) for row in moved[:MOVES]],
                 "more": len(moved[MOVES:]),
             }

@@ -66,7 +66,7 @@ def _section(phase: ShownPhase) -> dict[str, object]:
         alike: Per row, the first and the last rank of its group; empty if it is alone.
     """
     history = phase.site.history if phase.evolution else ()
-    changes = updates(history[-UPDATES:], phase.document.decisions)
+    changes = updates(history[-UPDATES - 1 :], phase.document.decisions)[:UPDATES]
     has_methods = any(row.has_method for row in phase.document.entries)
     rows, weights = phase.document.entries, [task.weight for task in phase.document.tasks or ()]
     lengths = [max(row.q_mean, 0.0) for row in rows]

@@ -77,13 +77,22 @@ def team_names(board: Board) -> dict[RowKey, str]:
     return distinct_names((row.key, row.team) for row in board.standings)
 
 
-def causes(board: Board, names: Mapping[RowKey, str], decisions: Sequence[Decision]) -> str:
+def causes(
+    board: Board, before: Board | None, names: Mapping[RowKey, str], decisions: Sequence[Decision]
+) -> str:
     """Return what made a board differ from the one before, as a sentence."""
-    sentences = "; ".join(filter(None, (_submissions(board, names), *_decided(board, decisions))))
+    reasons = (_submissions(board, names), *_competing(board, before, names), *_decided(board, decisions))
+    sentences = "; ".join(filter(None, reasons))
     return f"{sentences[:1].upper()}{sentences[1:]}." if sentences else "The entries changed."
 
 
-def why(row: Standing, board: Board, names: Mapping[RowKey, str], decisions: Sequence[Decision]) -> str:
+def why(
+    row: Standing,
+    board: Board,
+    before: Board | None,
+    names: Mapping[RowKey, str],
+    decisions: Sequence[Decision],
+) -> str:
     """Return why a row moved, with all causes in their order; empty if it did not move."""
     if row.move_kind is MoveKind.NEW:
         return "New on the board."
@@ -92,7 +101,7 @@ def why(row: Standing, board: Board, names: Mapping[RowKey, str], decisions: Seq
     places = f"{row.rank + row.move} → {row.rank}"
     if not row.numbered:
         places = f"{count_of(abs(row.move), 'place')} {'up' if row.move > 0 else 'down'}"
-    decided = _decided(board, decisions)
+    decided = [*_competing(board, before, names), *_decided(board, decisions)]
     how = (
         "another submission of its own counts"
         if row.move_kind is MoveKind.OWN
@@ -142,6 +151,17 @@ def _submissions(board: Board, names: Mapping[RowKey, str], but: Standing | None
     return (
         f"newly counted: {'a submission' if len(teams) == 1 else 'submissions'} of {name_some(teams, NAMED)}"
     )
+
+
+def _competing(board: Board, before: Board | None, names: Mapping[RowKey, str]) -> list[str]:
+    """Return which teams have come into competition since the board before, or are out of it now, by what they did in another phase."""
+    earlier = {row.key: row.eligible for row in before.standings} if before else {}
+    told = []
+    for words, eligible in (("now in competition", True), ("now out of competition", False)):
+        changed = [row for row in board.standings if row.eligible is eligible]
+        teams = [quoted(names[row.key]) for row in changed if earlier.get(row.key, eligible) is not eligible]
+        told += [f"{words}: {name_some(teams, NAMED)}"] if teams else []
+    return told
 
 
 def _decided(board: Board, decisions: Sequence[Decision]) -> list[str]:
@@ -204,6 +224,8 @@ def public_rows(
     rounding: Rounding,
     methods: Mapping[int, Method] | None = None,
     decisions: Sequence[Decision] = (),
+    *,
+    before: Board | None = None,
 ) -> tuple[Row, ...]:
     """Return a board's rows in its order.
 
@@ -212,6 +234,7 @@ def public_rows(
         rounding: How its values are shown.
         methods: Submission pk to method.
         decisions: What was decided, for the reasons of moves.
+        before: The board before it, for the same.
     """
     rows, pairs = [], list(zip(row_values(board, rounding), board.standings, strict=True))
     names = {standing.key: row["team"] for row, standing in pairs}
@@ -221,7 +244,7 @@ def public_rows(
             Row(
                 **row,
                 q_text=printed(row["q_mean"], rounding.decimals, rounding.ladder_step),
-                why=why(standing, board, names, decisions),
+                why=why(standing, board, before, names, decisions),
                 method=method.name,
                 project_url=method.project_url,
                 publication_url=method.publication_url,

@@ -121,9 +121,9 @@ def _limits(terms: Terms) -> str:
 
 def phase_document(site: Site, phase: PhaseSite) -> PhaseDocument:
     """Return what is published of a phase."""
-    board = phase.history[-1] if phase.history else None
-    decisions = published_decisions(phase)
-    rows = public_rows(board, phase.rules.rounding, phase.methods, decisions) if board else ()
+    before, board = (None, None, *phase.history)[-2:]
+    decisions, rounding = published_decisions(phase), phase.rules.rounding
+    rows = public_rows(board, rounding, phase.methods, decisions, before=before) if board else ()
     return PhaseDocument(
         schema_="schema/phase-v1.json",
         version=1,

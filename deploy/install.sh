@@ -144,8 +144,10 @@ run install -d -m 0700 "${owner[@]}" "$root/var/cache/neuco-worker" "$root/var/b
 # --- the software ---
 say "Software into $prefix"
 pip=("$prefix/bin/python" -P -m pip --disable-pip-version-check --quiet)
+pipless=()
+if [ -n "$libraries" ] && [ -d "$libraries/pip" ]; then pipless=(--without-pip); fi # that one is used
 # Anew, also if python3-venv was missing, the script was interrupted, or an upgrade of the system has removed its Python.
-if ! "${pip[@]}" --version >/dev/null 2>&1; then run "$python" -P -m venv --clear "$prefix"; fi
+if ! "${pip[@]}" --version >/dev/null 2>&1; then run "$python" -P -m venv --clear "${pipless[@]}" "$prefix"; fi
 if [ -z "$root" ] && [ -z "$dry" ] && ! setpriv --reuid "$user" --regid "$user" --init-groups "$prefix/bin/python" -c ''; then
     echo "install.sh: the user $user cannot run $(readlink -f "$prefix/bin/python"); run --uninstall, then again with another --python" >&2
     exit 1

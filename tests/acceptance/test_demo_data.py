@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_digits
 
+from tests.later import GROUP, Later
 from worker.organizer import demo_data, shipped
+
+pytestmark = GROUP
+datasets = Later("sklearn.datasets")
 
 
 def test_digits_are_scikit_learns() -> None:
     """The shipped file contains scikit-learn's digits and is small."""
     path = shipped("config/demo/digits.npz")
     assert path.stat().st_size <= 120_000
-    expected = load_digits()
+    expected = datasets.load_digits()
     with np.load(path) as archive:
         np.testing.assert_array_equal(archive["images"], expected.images)
         np.testing.assert_array_equal(archive["digits"], expected.target)

@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 import yaml
 
+from tests.later import GROUP, Later
 from worker.cli import guarded
+
+pytestmark = GROUP
+torch = Later("torch")
 
 GOLDEN = Path(__file__).parent.parent / "scoring" / "golden"
 # These keys come after the six of NeuCo-Bench.

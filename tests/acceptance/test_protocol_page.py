@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -36,9 +35,13 @@ from scoring.protocol import Protocol, Recipe, ids_hash, row_set_hash
 from scoring.randomness import Splitter, group_numbers, phase_key, secret_commitment
 from scoring.tasks import TaskType
 from scoring.tasks.tasks import make_task
+from tests.later import GROUP, Later
 from tests.leaderboard.harness.phases import START, entry
 from tests.scoring.inputs.reading_tables import embeddings_of
 from worker.fairness.membership import LadderEntry, ladders
+
+pytestmark = GROUP
+torch = Later("torch")
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
 EPSILON = 0.02

@@ -6,14 +6,17 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from torchmetrics.functional.classification import binary_f1_score
-from torchmetrics.functional.regression import r2_score
 
 from scoring.metrics import SIGMOID_HALF, f1, mean_quality, quality, r2
+from tests.later import GROUP, Later
+
+pytestmark = GROUP
+torch = Later("torch")
+classification = Later("torchmetrics.functional.classification")
+regression = Later("torchmetrics.functional.regression")
 
 UNIT = st.floats(0, 1, width=32)
 
@@ -30,7 +33,7 @@ def test_r2_agrees_with_torchmetrics(pair: tuple[np.ndarray, np.ndarray]) -> Non
     residual = float(np.sum((targets.astype(float) - predictions) ** 2))
     if any(abs(value - 1e-4) < 2e-5 for value in (total, residual)) or (1e-4 < total < 1e-2):
         return  # sums in float32 may be on the other side
-    expected = r2_score(torch.from_numpy(predictions), torch.from_numpy(targets)).item()
+    expected = regression.r2_score(torch.from_numpy(predictions), torch.from_numpy(targets)).item()
     assert r2(predictions, targets) == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
@@ -51,7 +54,7 @@ def test_r2_agrees_with_torchmetrics(pair: tuple[np.ndarray, np.ndarray]) -> Non
 def test_r2_follows_the_edge_rules(predictions: list[float], targets: list[float]) -> None:
     """Near-zero sums, NaN and infinities give what torchmetrics gives."""
     pair = np.array(predictions, dtype=np.float32), np.array(targets, dtype=np.float32)
-    expected = r2_score(torch.from_numpy(pair[0]), torch.from_numpy(pair[1])).item()
+    expected = regression.r2_score(torch.from_numpy(pair[0]), torch.from_numpy(pair[1])).item()
     ours = r2(*pair)
     if math.isfinite(expected):
         assert ours == pytest.approx(expected, abs=1e-6)
@@ -75,7 +78,9 @@ def test_f1_agrees_with_torchmetrics(pair: tuple[list[float], list[bool]]) -> No
     """This covers values inside and outside [0, 1], no positives, no negatives, and NaN."""
     logits = np.array(pair[0], dtype=np.float32)
     targets = np.array(pair[1], dtype=np.float32)
-    expected = binary_f1_score(torch.from_numpy(logits), torch.from_numpy(targets).long()).item()
+    expected = classification.binary_f1_score(
+        torch.from_numpy(logits), torch.from_numpy(targets).long()
+    ).item()
     assert f1(logits, targets) == pytest.approx(expected, abs=1e-6)
 
 

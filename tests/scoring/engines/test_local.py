@@ -16,9 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.engines import LocalEngine, Unit, local
-from scoring.engines.reference import ReferenceEngine
 from scoring.protocol import Recipe
+from tests.later import GROUP, Later
 from tests.scoring.engines.units import make_unit, part
+
+pytestmark = GROUP
+reference = Later("scoring.engines.reference")
 
 ORACLE_SHAPES = [  # samples, dimension, batch size, epochs, groups of rows
     (72, 3, 64, 20, 0),
@@ -43,7 +46,7 @@ def test_the_kernel_agrees_with_the_reference(
     """Every fold of both task types agrees to 1e-5, with whole batches only and with a shorter last batch."""
     recipe = Recipe(epochs=epochs, batch_size=batch_size)
     unit = make_unit(samples=samples, dim=dim, folds=2, recipe=recipe, groups=groups, seed=samples)
-    expected = ReferenceEngine().score(unit)
+    expected = reference.ReferenceEngine().score(unit)
     scores = LocalEngine(threads=2).score(unit)
     # an R2 far below zero comes from a small divisor, so 1e-5 is relative to the score there
     assert np.all(np.abs(scores - expected) <= 1e-5 * np.maximum(1, np.abs(expected)))
@@ -115,7 +118,7 @@ def test_a_fold_without_finite_score_is_nan() -> None:
     unit = make_unit(samples=40, dim=4, types="r", folds=1, recipe=Recipe(epochs=2))
     unit.rows[:] *= np.float32(1e38)
     assert math.isnan(LocalEngine(threads=1).score(unit)[0, 0])
-    assert math.isnan(ReferenceEngine().score(unit)[0, 0])
+    assert math.isnan(reference.ReferenceEngine().score(unit)[0, 0])
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.engines import TOLERANCE, Engine, LocalEngine, make_engine
-from scoring.engines.reference import ReferenceEngine
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.protocol import Recipe
+from tests.later import GROUP, Later
 from tests.scoring.engines.units import make_unit
 from worker.challenge.sections import ScoringSection
+
+pytestmark = GROUP
+torch = Later("torch")
+reference = Later("scoring.engines.reference")
 
 
 def torch_engine(chunk: int = 20) -> Engine:
@@ -57,7 +60,9 @@ def test_it_agrees_with_the_reference_whatever_the_shape(
         samples=samples, dim=dim, types=types, folds=folds, recipe=recipe, groups=groups, seed=seed
     )
     done: list[int] = []
-    assert close(torch_engine(chunk).score(unit, progress=done.append), ReferenceEngine().score(unit))
+    assert close(
+        torch_engine(chunk).score(unit, progress=done.append), reference.ReferenceEngine().score(unit)
+    )
     assert sum(done) == folds * len(types)
 
 
@@ -71,12 +76,12 @@ def test_it_agrees_where_the_metrics_have_edges() -> None:
     unit.targets[1] = 5
     unit.targets[2] = 0
     scores = torch_engine().score(unit)
-    assert close(scores, ReferenceEngine().score(unit))
+    assert close(scores, reference.ReferenceEngine().score(unit))
     assert close(scores, LocalEngine(threads=1).score(unit))
     assert {0.0, 1.0} <= set(scores.ravel().tolist())
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+@pytest.mark.skipif("torch.cuda.is_available()", reason="there is a CUDA device")
 def test_a_missing_device_is_an_organizer_error() -> None:
     """Without CUDA, ``cuda`` is refused."""
     with pytest.raises(OrganizerError) as refused:
@@ -84,14 +89,14 @@ def test_a_missing_device_is_an_organizer_error() -> None:
     assert refused.value.code == "engine.device"
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+@pytest.mark.skipif("not torch.cuda.is_available()", reason="this machine has no CUDA device")
 def test_a_gpu_agrees_with_the_local_engine() -> None:
     """On CUDA the tolerance is the same."""
     unit = make_unit(samples=713, dim=1024, types="rc", folds=20, recipe=Recipe(epochs=3))
     assert close(make_engine("torch", device="cuda").score(unit), LocalEngine().score(unit))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+@pytest.mark.skipif("not torch.cuda.is_available()", reason="this machine has no CUDA device")
 def test_a_gpu_whose_memory_is_too_small_is_named() -> None:
     """Whoever runs the service learns what to change."""
     unit = make_unit(samples=713, dim=1024, types="rc", folds=20)

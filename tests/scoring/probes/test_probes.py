@@ -9,33 +9,26 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import Ridge
-from sklearn.metrics import (
-    accuracy_score,
-    confusion_matrix,
-    f1_score,
-    mean_absolute_error,
-    mean_squared_error,
-    precision_score,
-    r2_score,
-    recall_score,
-    roc_auc_score,
-)
-from sklearn.model_selection import ShuffleSplit
-from torchmetrics.classification import MulticlassF1Score, MultilabelF1Score
 
 import scoring
 from scoring.errors import OrganizerError
 from scoring.metrics import complexity
 from scoring.probes import ProbeName
 from scoring.probes.measures import confusion, measures, score
-from scoring.probes.network import fold_seed
 from scoring.probes.probe import ProbeInput, make_probe, probe_class
 from scoring.scorecard import ALWAYS
 from scoring.tasks import TaskType
+from tests.later import GROUP, Later
+
+pytestmark = GROUP
+torch = Later("torch")
+linear_model = Later("sklearn.linear_model")
+metrics = Later("sklearn.metrics")
+model_selection = Later("sklearn.model_selection")
+classification = Later("torchmetrics.classification")
+network = Later("scoring.probes.network")
 
 KINDS = tuple(TaskType)
 QUICK = {
@@ -76,7 +69,7 @@ def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskType) -> Non
         for threads in (1, 2)
     )
     assert torch.equal(torch.get_rng_state(), before)
-    splits = ShuffleSplit(3, test_size=0.1, random_state=3).split(data.rows)
+    splits = model_selection.ShuffleSplit(3, test_size=0.1, random_state=3).split(data.rows)
     for fold, repeated, (train, test) in zip(first, again, splits, strict=True):
         np.testing.assert_array_equal(fold.test, test)
         np.testing.assert_array_equal(fold.train, train)
@@ -120,10 +113,10 @@ def test_a_caller_who_only_wants_embeddings_from_torch_gets_the_same_scores() ->
 
 
 LOSSES = {
-    TaskType.REGRESSION: torch.nn.MSELoss(),
-    TaskType.CLASSIFICATION: torch.nn.BCEWithLogitsLoss(),
-    TaskType.MULTICLASS: torch.nn.CrossEntropyLoss(),
-    TaskType.MULTILABEL: torch.nn.BCEWithLogitsLoss(),
+    TaskType.REGRESSION: "MSELoss",
+    TaskType.CLASSIFICATION: "BCEWithLogitsLoss",
+    TaskType.MULTICLASS: "CrossEntropyLoss",
+    TaskType.MULTILABEL: "BCEWithLogitsLoss",
 }
 
 
@@ -135,10 +128,11 @@ def test_losses_and_scores_are_those_of_a_torch_loop(kind: TaskType) -> None:
     [[fold]] = probe.train(data, folds=1, details=True)
     rows, targets = torch.from_numpy(data.rows), torch.as_tensor(data.targets)
     train, test = (torch.from_numpy(part.astype(np.int64)) for part in (fold.train, fold.test))
-    torch.manual_seed(fold_seed(42, data.name, 0) if data.kind.has_columns else 42)
+    torch.manual_seed(network.fold_seed(42, data.name, 0) if data.kind.has_columns else 42)
     layer = torch.nn.Linear(rows.shape[1], data.outputs)
     model = layer if data.kind.has_columns else torch.nn.Sequential(layer, torch.nn.Flatten(0))
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.02)
+    criterion = getattr(torch.nn, LOSSES[kind])()
     curves: tuple[list[float], list[float]] = ([], [])
     scores = []
     for _ in range(3):
@@ -147,7 +141,7 @@ def test_losses_and_scores_are_those_of_a_torch_loop(kind: TaskType) -> None:
             torch.empty((), dtype=torch.int64).random_()  # a DataLoader's base seed
         for batch in torch.split(train[torch.randperm(len(train))], 16):
             optimizer.zero_grad()
-            loss = LOSSES[kind](model(rows[batch]), targets[batch])
+            loss = criterion(model(rows[batch]), targets[batch])
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
@@ -156,7 +150,7 @@ def test_losses_and_scores_are_those_of_a_torch_loop(kind: TaskType) -> None:
             torch.randperm(len(test))
         outputs = model(rows[test]).detach()
         curves[0].append(float(np.mean(losses)))
-        curves[1].append(LOSSES[kind](outputs, targets[test]).item())
+        curves[1].append(criterion(outputs, targets[test]).item())
         scores.append(score(kind, outputs.numpy().astype(np.float64), data.targets[fold.test]))
     assert fold.train_losses == pytest.approx(curves[0], abs=1e-5)
     assert fold.test_losses == pytest.approx(curves[1], abs=1e-5)
@@ -185,7 +179,7 @@ def test_ridge_agrees_with_a_fit_per_fold_task_and_penalty(samples: int, dim: in
             criteria = {alpha: _criterion(hat, targets[train]) for alpha, hat in hats.items()}
             best = min(alphas, key=criteria.__getitem__)
             assert fold.score == fold.history[alphas.index(best)]
-            model = Ridge(alpha=best).fit(rows, targets[train])
+            model = linear_model.Ridge(alpha=best).fit(rows, targets[train])
             for part, predictions in ((fold.test, fold.predictions), (train, fold.train_predictions)):
                 plain = model.predict(data.rows[part].astype(np.float64)).reshape(predictions.shape)
                 if data.kind is not TaskType.REGRESSION:
@@ -284,14 +278,14 @@ def test_macro_f1_has_torchmetrics_edge_rules(labels: list[int], seed: int) -> N
     generator = np.random.RandomState(seed)
     truth = np.array(labels)
     outputs = generator.standard_normal((len(labels), 4))
-    expected = MulticlassF1Score(4, average="macro")(
+    expected = classification.MulticlassF1Score(4, average="macro")(
         torch.from_numpy(outputs), torch.from_numpy(truth)
     ).item()
     assert score(TaskType.MULTICLASS, outputs, truth) == pytest.approx(expected, abs=1e-6)
     many = (generator.random_sample((len(labels), 4)) > 0.6).astype(np.float32)
     many[:, 3] = 0
     outputs = outputs.astype(np.float32).astype(np.float64)
-    expected = MultilabelF1Score(4, average="macro")(
+    expected = classification.MultilabelF1Score(4, average="macro")(
         torch.from_numpy(outputs.astype(np.float32)), torch.from_numpy(many).long()
     ).item()
     assert score(TaskType.MULTILABEL, outputs, many) == pytest.approx(expected, abs=1e-6)
@@ -309,22 +303,22 @@ def test_metrics_agree_with_scikit_learn(size: int, seed: int, coarse: bool) -> 
     decided = outputs > 0
     assert measures(TaskType.CLASSIFICATION, outputs, truth) == pytest.approx(
         {
-            "f1": f1_score(truth, decided, zero_division=0),
-            "precision": precision_score(truth, decided, zero_division=0),
-            "recall": recall_score(truth, decided, zero_division=0),
-            "accuracy": accuracy_score(truth, decided),
-            "roc_auc": roc_auc_score(truth, outputs),
+            "f1": metrics.f1_score(truth, decided, zero_division=0),
+            "precision": metrics.precision_score(truth, decided, zero_division=0),
+            "recall": metrics.recall_score(truth, decided, zero_division=0),
+            "accuracy": metrics.accuracy_score(truth, decided),
+            "roc_auc": metrics.roc_auc_score(truth, outputs),
         }
     )
     np.testing.assert_array_equal(
-        confusion(TaskType.CLASSIFICATION, outputs, truth), confusion_matrix(truth, decided)
+        confusion(TaskType.CLASSIFICATION, outputs, truth), metrics.confusion_matrix(truth, decided)
     )
     numbers = generator.permutation(size).astype(np.float64)  # they vary: the edge rules are torchmetrics'
     assert measures(TaskType.REGRESSION, outputs, numbers) == pytest.approx(
         {
-            "r2": r2_score(numbers, outputs),
-            "mse": mean_squared_error(numbers, outputs),
-            "mae": mean_absolute_error(numbers, outputs),
+            "r2": metrics.r2_score(numbers, outputs),
+            "mse": metrics.mean_squared_error(numbers, outputs),
+            "mae": metrics.mean_absolute_error(numbers, outputs),
         }
     )
 

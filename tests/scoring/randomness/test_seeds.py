@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.model_selection import ShuffleSplit
 
 from scoring import randomness
 from scoring.protocol import ids_hash
@@ -23,6 +22,10 @@ from scoring.randomness import (
     phase_key,
     secret_commitment,
 )
+from tests.later import GROUP, Later
+
+pytestmark = GROUP
+model_selection = Later("sklearn.model_selection")
 
 PAGE = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
 VECTORS = json.loads(re.search(r'```json\n(\{\s+"secret".*?)```', PAGE, re.DOTALL)[1])
@@ -71,7 +74,7 @@ def test_splits_are_those_of_scikit_learn(rows: int, seed: int, test_size: float
     if held_out(rows, test_size) == rows:
         return
     split = Splitter(rows, test_size).split(seed)
-    splitter = ShuffleSplit(n_splits=1, test_size=test_size, random_state=seed)
+    splitter = model_selection.ShuffleSplit(n_splits=1, test_size=test_size, random_state=seed)
     train, test = next(splitter.split(np.zeros((rows, 1))))
     assert (split.test.tolist(), split.train.tolist()) == (test.tolist(), train.tolist())
 

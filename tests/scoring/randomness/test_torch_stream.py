@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.randomness import Split
 from scoring.randomness.fold_draws import STATE_SIZE, draw, draw_folds, skip, start
+from tests.later import GROUP, Later
+
+pytestmark = GROUP
+torch = Later("torch")
 
 SEEDS = st.integers(0, 2**32 - 1)
 

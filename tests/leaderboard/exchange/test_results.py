@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import scoring
 from scoring.memory.result import interval
+from tests.later import GROUP, Later
 from worker.cli import guarded
+
+pytestmark = GROUP
+stats = Later("scipy.stats")
 
 RANDOM = np.random.RandomState(0)
 MATRIX = RANDOM.standard_normal((60, 4))

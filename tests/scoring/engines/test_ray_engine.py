@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,16 @@ import pytest
 
 from scoring.engines import LocalEngine, Unit
 from scoring.errors import OrganizerError
+from tests.later import Later
 from tests.scoring.engines.units import make_unit
 from tests.waiting import LIMIT_S, until
 from worker.sandbox import ManualClock
 from worker.state import State, schema
 
-ray = pytest.importorskip("ray", reason="ray is an extra, and this platform has no package of it")
+ray = Later("ray")
 
 pytestmark = [
+    pytest.mark.skipif(find_spec("ray") is None, reason="an extra, of which this platform has no package"),
     pytest.mark.xdist_group("ray"),  # one cluster
     pytest.mark.filterwarnings("ignore"),  # ray's own, of every version another
     pytest.mark.slow,
@@ -152,7 +156,7 @@ def test_other_software_on_the_cluster_is_named_with_both_versions(engine: Any, 
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.stdout.startswith("engine.ray_version"), done.stderr
-    assert f"Ray: {ray.__version__}" in done.stdout
+    assert f"Ray: {version('ray')}" in done.stdout
     assert "Ray: 0.0.1" in done.stdout
 
 

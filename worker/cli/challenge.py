@@ -222,26 +222,9 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
     Example: `neuco-worker challenge retry 123 --config challenge.yaml`
     """
     from worker.organizer import decisions
-    from worker.state import ANSWERED
 
     with open_session(config) as session:
-        row = decisions.retry(session, pk)
-    if row.state == "cancelled":
-        print(f"Submission {pk} is scored and answered, whatever EvalAI shows.")
-    elif row.state in ANSWERED:
-        print(f"The answer to submission {pk} is sent to EvalAI again.")
-    elif row.disputed:
-        print(
-            f"Submission {pk} was on hold: {row.hold_reason} The worker continues with it, if the configuration has its phase."
-        )
-    elif row.tries:
-        print(
-            f"Submission {pk} ({row.state}) is tried again now, after {count_of(row.tries, 'failed attempt')}."
-        )
-    else:
-        print(
-            f"Submission {pk} ({row.state}) only waits, and `neuco-worker submissions` says for what; nothing was done."
-        )
+        print(decisions.retry(session, pk))
 
 
 def _closed(session: OrganizerSession, phase: str | None) -> str:

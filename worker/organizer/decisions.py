@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from scoring.errors import OrganizerError
+from scoring.printable import count_of
 from worker.fairness.register import disqualified_teams, register, register_team
 from worker.intake import changes
 from worker.organizer.session import OrganizerSession, check_clock
@@ -140,8 +141,8 @@ def decided(session: OrganizerSession, tx: Transaction, reason: str) -> Iterator
     register(tx, session.clock(), reason=reason)
 
 
-def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
-    """Let a submission that waits for another try continue at once; return it as it was before.
+def retry(session: OrganizerSession, pk: int) -> str:
+    """Let a submission that waits for another try continue at once; return what happens with it, as a sentence.
 
     After a fault of the network, the machine or the configuration, the running worker tries it again. One that was cancelled or deleted at
     EvalAI before its answer, or whose author is not in its team, is scored and answered after all. The answer of one that was answered is
@@ -161,11 +162,11 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         if row.state is State.CANCELLED and row.evalai_shows is not None:
             tx.note(pk, insisted=True, read_at=None)
             tx.move(pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
-            return row
+            return f"Submission {pk} is scored and answered, whatever EvalAI shows."
         if row.state in ANSWERED and row.posted is not None:
             again = State.REJECTED if row.state is State.FAILED else State.SCORED
             tx.move(pk, row.state, again, insisted=True, reposts=0, decided_at=session.clock())
-            return row
+            return f"The answer to submission {pk} is sent to EvalAI again."
         if row.state not in ACTIVE:
             raise OrganizerError(
                 f"Submission {pk} is {row.state}, so it does not need to be scored.",
@@ -175,4 +176,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         tx.release(pk)
         if row.disputed:
             tx.note(pk, read_at=None, insisted=row.phase is not None)
-        return row
+            return f"Submission {pk} was on hold: {row.hold_reason} The worker continues with it, if the configuration has its phase."
+        if row.tries:
+            return f"Submission {pk} ({row.state}) is tried again now, after {count_of(row.tries, 'failed attempt')}."
+        return f"Submission {pk} ({row.state}) only waits, and `neuco-worker submissions` says for what; nothing was done."

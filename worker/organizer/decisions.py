@@ -99,10 +99,8 @@ def disqualify_team(session: OrganizerSession, number: int, reason: str, *, undo
     with session.store.write() as tx:
         rows = _sent_by(tx, number)
         if (number in disqualified_teams(tx)) is undo:
-            check_clock(tx)
-            register(tx, session.clock())  # earlier changes come before the decision
-            register_team(tx, number, disqualified=not undo, reason=reason, now=session.clock())
-            tx.request_publish()
+            with decided(session, tx, reason):
+                register_team(tx, number, disqualified=not undo, reason=reason, now=session.clock())
         return all(_is_complete(tx, row) for row in rows)
 
 

@@ -261,6 +261,6 @@ def close(
         )
         if not now:
             board_by_hand.wait_for_answers(session, phase, tell=print)
-        values = board_by_hand.close(session, phase, reason)
-    posts = ", and then posts the withheld values to EvalAI" if values else ""
+        board_by_hand.close(session, phase, reason)
+    posts = ", and then posts the withheld values to EvalAI" if withheld else ""
     print(f"The board of {phase} is closed; the worker publishes it with its next push{posts}.")

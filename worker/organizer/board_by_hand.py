@@ -236,7 +236,7 @@ def _check_pause(pause: Pause | None, states: Collection[State], *, compared: bo
         )
 
 
-def close(session: OrganizerSession, phase: str, reason: str = "") -> bool:
+def close(session: OrganizerSession, phase: str, reason: str = "") -> None:
     """Close a phase on its current board, which shows everything that was answered so far and nothing that comes later.
 
     Values that had been withheld are shown: the daemon posts them.
@@ -245,9 +245,6 @@ def close(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         session: The challenge.
         phase: Codename.
         reason: Why; kept in the register, and published by the reveal.
-
-    Returns:
-        Whether values had been withheld.
 
     Raises:
         OrganizerError: If the phase has not begun.
@@ -259,12 +256,11 @@ def close(session: OrganizerSession, phase: str, reason: str = "") -> bool:
             if not keep_boards(tx, cycle):
                 continue  # the worker or another command was quicker
             if (row := tx.phase_record(phase)) is not None and row.closed_at is not None:
-                return False  # by another command, whose board is the last one
-            kept_back = withholds(tx, phase)
+                return  # by another command, whose board is the last one
             _check_scored(tx, phase, COUNTED | {State.SCORED})
             with decided(session, tx, reason):
                 tx.close_phase(phase, at=cycle.at)
-            return kept_back
+            return
 
 
 def reopen(session: OrganizerSession, phase: str, reason: str = "") -> None:

@@ -55,9 +55,8 @@ def reveal(
     Example: `neuco-worker challenge reveal --phase dev --yes --config challenge.yaml`
     """
     from worker.organizer import reveal as revealing
-    from worker.organizer.board_by_hand import publish_now
     from worker.organizer.bundle import verification
-    from worker.organizer.disclosure import prepare_files, unpublished_files
+    from worker.organizer.disclosure import unpublished_files
 
     with open_session(config) as session:
         names, left_out = revealing.choose(session, phase, open_too=open_too)
@@ -69,10 +68,9 @@ def reveal(
             f"The tasks, {shown} and all scores of {', '.join(names)} are published{rest}. This cannot be undone.",
             yes=yes,
         )
-        publish_now(session, tell=print)  # the revealed history must include the last board
-        prepare_files(session, names, tell=print)
-        fresh = revealing.reveal(session, names, labels=labels, open_too=open_too, named=phase or ())
-        published = publish_now(session, tell=print)
+        fresh, published = revealing.publish_revealed(
+            session, names, labels=labels, open_too=open_too, named=phase or (), tell=print
+        )
         unpublished = unpublished_files(session)
     if already := [name for name in names if name not in fresh]:
         print(f"Already revealed and unchanged since: {', '.join(already)}.")

@@ -9,10 +9,11 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.setups import has_scores
 from worker.challenge.signing import signer
 from worker.fairness.register import register, withholds
-from worker.organizer.disclosure import remove_undue
-from worker.organizer.session import OrganizerSession
+from worker.organizer.board_by_hand import publish_now
+from worker.organizer.disclosure import prepare_files, remove_undue
+from worker.organizer.session import OrganizerSession, Tell
 from worker.publishing.reveals import open_news
-from worker.state import Transaction
+from worker.state import Completed, Transaction
 
 
 def choose(
@@ -68,6 +69,27 @@ def _refusal(tx: Transaction, left_out: Sequence[str]) -> OrganizerError:
         + ("" if withholds(tx, left_out[0]) else " To reveal it anyway, add --open."),
         code="reveal.open",
     )
+
+
+def publish_revealed(
+    session: OrganizerSession,
+    phases: Collection[str],
+    *,
+    labels: bool,
+    open_too: bool = False,
+    named: Collection[str] = (),
+    tell: Tell,
+) -> tuple[list[str], Completed]:
+    """Publish the last boards, which are revealed too, and then what :func:`reveal` reveals; return what that returns, and the last push.
+
+    Raises:
+        NeucoError: As :func:`reveal`, :func:`worker.organizer.board_by_hand.publish_now` and
+            :func:`worker.organizer.disclosure.prepare_files`.
+    """
+    publish_now(session, tell=tell)
+    prepare_files(session, phases, tell=tell)
+    fresh = reveal(session, phases, labels=labels, open_too=open_too, named=named)
+    return fresh, publish_now(session, tell=tell)
 
 
 def reveal(

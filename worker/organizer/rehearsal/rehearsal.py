@@ -18,13 +18,12 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.sections import PhaseSection
 from worker.challenge.setups import read_phases
-from worker.organizer.board_by_hand import close, publish_now
-from worker.organizer.disclosure import prepare_files
+from worker.organizer.board_by_hand import close
 from worker.organizer.rehearsal.entries import Entries, RehearsalEntry
 from worker.organizer.rehearsal.folder import RehearsalFolder, copied, prepare, removed_if_refused
 from worker.organizer.rehearsal.practice_draw import practised
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
-from worker.organizer.reveal import reveal
+from worker.organizer.reveal import publish_revealed
 from worker.organizer.session import open_session
 from worker.sandbox import Sandbox, from_challenge
 from worker.verify import Status, make_report, verdicts
@@ -232,10 +231,7 @@ def _end(
                 process.wait(timeout=PATIENCE_S)
         tell("Closing and revealing the phases, and checking the repository with `verify` …")
         with open_session(folder.configuration) as session:
-            publish_now(session, tell=tell)
-            prepare_files(session, phases, tell=tell)
-            reveal(session, phases, labels=True)
-            publish_now(session, tell=tell)
+            publish_revealed(session, phases, labels=True, tell=tell)
         with opened(str(folder.repository)) as public:
             report = make_report(public, [*verdicts(public), *published_verdicts(public)])
     except NeucoError as error:

@@ -36,13 +36,12 @@ class EvaluationOrder(TypedDict):
 
 
 class EvaluationResult(TypedDict):
-    """What was read and scored; no scorecard if the content was known, and parts only if it was to be kept."""
+    """What was read and scored; no scorecard if the content was known or only to be kept."""
 
     content_hash: str
     notes: list[str]
     zarr_suffix_removed: bool
     scorecard: dict[str, object] | None
-    parts: list[str]
 
 
 class WarningHandler(logging.Handler):
@@ -117,20 +116,21 @@ def main(order: EvaluationOrder, say: Callable[..., None]) -> EvaluationResult:
     )
     say(kind="stage", stage="scoring")
     skipped = "keep" in order or embeddings.content_hash in order["complete"]
+    if "keep" in order:
+        _keep(embeddings, Path(order["keep"]))
     return {
         "content_hash": embeddings.content_hash,
         "notes": list(embeddings.notes),
         "zarr_suffix_removed": embeddings.zarr_suffix_removed,
         "scorecard": None if skipped else _score(order, embeddings, say),
-        "parts": _keep(embeddings, Path(order["keep"])) if "keep" in order else [],
     }
 
 
-def _keep(embeddings: Embeddings, folder: Path) -> list[str]:
+def _keep(embeddings: Embeddings, folder: Path) -> None:
     from scoring.inputs.embeddings import canonical_parts
     from worker.fairness.disclosure import write_parts
 
-    return write_parts(canonical_parts(embeddings.ids, embeddings.matrix), embeddings.content_hash, folder)
+    write_parts(canonical_parts(embeddings.ids, embeddings.matrix), embeddings.content_hash, folder)
 
 
 def _score(order: EvaluationOrder, embeddings: Embeddings, say: Callable[..., None]) -> dict[str, object]:

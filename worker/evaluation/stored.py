@@ -51,14 +51,12 @@ class KeepContent(StoredFileAct):
 
     Attributes:
         content_hash: Hash of the content that was scored; another content is not kept.
-        place: Destination of the folder with the parts, which appears whole or not at all.
-        parts: Name of each part; empty if the file has another content now.
+        place: Destination of the folder with the parts, which appears whole, or not at all if the file has another content now.
     """
 
     name = "keep"
     content_hash: str
     place: Path
-    parts: list[str] = field(init=False, default_factory=list)
 
     def order(self) -> EvaluationOrder:
         """Return which file to read; nothing is scored."""
@@ -71,7 +69,6 @@ class KeepContent(StoredFileAct):
             self.place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not self.place.is_dir():  # else another command was quicker, and a worker may read its parts
                 (self.folder / "parts").rename(self.place)
-            self.parts = result["parts"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

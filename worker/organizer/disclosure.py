@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from leaderboard import PhaseSnapshot
 from leaderboard.ranking import counted, from_json
 from leaderboard.report import similarities_of_rows
-from scoring.errors import ParticipantError
+from scoring.errors import NeucoError, ParticipantError
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
 from worker.challenge.setups import PhaseSetup, open_phase, read_secret
 from worker.evaluation.stored import KeepContent
@@ -90,12 +90,10 @@ def _prepare(session: OrganizerSession, setup: PhaseSetup, row: SubmissionRow) -
     stored = session.files.find(row.file_hash)
     if stored is None:
         return "its stored file is not on this machine"
-    act = _kept(session, setup, stored, content, place)
-    if isinstance(act.error, ParticipantError) or (act.error is None and not act.parts):
-        return "its stored file no longer has the content that was scored"
-    if act.error is not None:
-        raise act.error
-    return ""
+    error = _keep(session, setup, stored, content, place)
+    if error is not None and not isinstance(error, ParticipantError):
+        raise error
+    return "" if place.is_dir() else "its stored file no longer has the content that was scored"
 
 
 def similarities(
@@ -133,21 +131,22 @@ def similarities(
 def _embeddings(
     session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str
 ) -> Embeddings | None:
-    place = session.files.of_command()
+    place, ids, dim = session.files.of_command(), setup.record.ids, setup.record.protocol.embedding_dim
     try:
-        kept = _kept(session, setup, stored, content, place)
-        if kept.error is not None or not kept.parts:
+        _keep(session, setup, stored, content, place)
+        if not place.is_dir():
             return None
-        content_bytes = b"".join((place / name).read_bytes() for name in kept.parts)
+        names = disclosure.part_names(content, canonical_bytes(ids, dim))
+        content_bytes = b"".join((place / name).read_bytes() for name in names)
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    return Embeddings.from_canonical(content_bytes, setup.record.ids, setup.record.protocol.embedding_dim)
+    return Embeddings.from_canonical(content_bytes, ids, dim)
 
 
-def _kept(
+def _keep(
     session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str, place: Path
-) -> KeepContent:
-    """Have a child read a stored file, and write its content into a folder if it is still the one that was scored."""
+) -> NeucoError | None:
+    """Have a child read a stored file, and write its content into a folder if it is still the one that was scored; return its error."""
     act = KeepContent(
         configuration=session.configuration,
         setup=setup,
@@ -157,4 +156,4 @@ def _kept(
         folder=session.files.of_command(),
     )
     perform(session, act)
-    return act
+    return act.error

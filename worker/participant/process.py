@@ -105,10 +105,6 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
             raise
         if error.filename is not None or error.errno not in UNWRITABLE:
             raise _refused(error) from error
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
-        # Otherwise Python writes what is left when it ends, and fails again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader, such as a pager or head, has ended
             return NoVerdict.exit_code
         raise NoVerdict(

@@ -89,9 +89,9 @@ def rank(
     if json_output:
         print(json.dumps(document, indent=2, allow_nan=False))
     elif runs is not None:
-        show_leaderboard(runs, ranking, path)
+        show_leaderboard(Console(highlight=False), runs, ranking, path)
     else:
-        _show(table, ranking)
+        _show(Console(highlight=False), table, ranking)
         if left_out:
             print(
                 f"Not counted as tasks or entries: {printable(', '.join(left_out))}. Choose tasks with --tasks."
@@ -124,10 +124,9 @@ def write_leaderboard(runs: PhaseRuns, ranking: TableRanking, output_dir: Path, 
     return path
 
 
-def show_leaderboard(runs: PhaseRuns, ranking: TableRanking, path: Path) -> None:
+def show_leaderboard(console: Console, runs: PhaseRuns, ranking: TableRanking, path: Path) -> None:
     """Print the ranking of runs, what was left out of it, and the path of the CSV."""
-    _show(runs.table, ranking)
-    console = Console(highlight=False)
+    _show(console, runs.table, ranking)
     for name, reason in runs.left_out:
         console.print(f"Left out: {name} {reason}.", markup=False, soft_wrap=True)
     if runs.differing:
@@ -136,7 +135,7 @@ def show_leaderboard(runs: PhaseRuns, ranking: TableRanking, path: Path) -> None
     console.print(f"Leaderboard: {path}", markup=False, soft_wrap=True)
 
 
-def _show(scores: pd.DataFrame, ranking: TableRanking) -> None:
+def _show(console: Console, scores: pd.DataFrame, ranking: TableRanking) -> None:
     import pandas as pd
 
     from leaderboard.rules import REPLICATES
@@ -157,7 +156,6 @@ def _show(scores: pd.DataFrame, ranking: TableRanking) -> None:
             "–" if row.keeps_order is None else f"{row.keeps_order:.0%}" for row in rows
         ]
     weights = pd.Series(ranking.weights, index=scores.columns).sort_values(ascending=False, kind="stable")
-    console = Console()
     console.print(table_of(standings, "Standings"))
     shares = {"Task": list(weights.index), "Weight": [f"{weight:.4f}" for weight in weights]}
     console.print(table_of(shares, "Task weights"))
@@ -166,7 +164,6 @@ def _show(scores: pd.DataFrame, ranking: TableRanking) -> None:
             f"{ranking.sentence} First, and Order kept with the next entry: shares of {REPLICATES:,} resamplings of the tasks.",
             markup=False,
             soft_wrap=True,
-            highlight=False,
         )
 
 

@@ -138,7 +138,7 @@ def score(
     from scoring.printable import count_of
     from worker.cli.rank import show_leaderboard, write_leaderboard
 
-    shown, console = Console(highlight=False), Console(stderr=True, highlight=False)
+    shown, console = Console(highlight=False, quiet=json_output), Console(stderr=True, highlight=False)
     files, labels = _files(paths or [], submission_file, annotation_path)
     if method_name is not None and len(files) > 1:
         raise OrganizerError(
@@ -172,11 +172,10 @@ def score(
             _warn(console, summary["warnings"][len(part.warnings) :])
             scored.append((summary, results))
             documents.append(summary | {"folder": str(folder)})
-            if not json_output:
-                if not widths:
-                    shown.print(_results(summary, results, file.name))
-                shown.print(f"Results: {folder}", markup=False, soft_wrap=True)
-        if widths and not json_output:
+            if not widths:
+                shown.print(_results(summary, results, file.name))
+            shown.print(f"Results: {folder}", markup=False, soft_wrap=True)
+        if widths:
             shown.print(_widths_table(scored, file.name))
     if found:
         console.print(
@@ -189,8 +188,7 @@ def score(
         runs = read_runs(phase_folder(output_dir, phase))
         ranking = rank_table(runs.table)
         leaderboard = write_leaderboard(runs, ranking, output_dir, phase)
-        if not json_output:
-            show_leaderboard(runs, ranking, leaderboard)
+        show_leaderboard(shown, runs, ranking, leaderboard)
     if json_output:
         print(as_json(documents[0] if len(documents) == 1 else documents).decode(), end="")
 

@@ -28,10 +28,7 @@ def list_path(phase: str) -> str:
 
 def announced(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return each phase's protocol from the public commitments; the newest counts."""
-    protocols: dict[str, Mapping[str, Any]] = {}
-    for entry in entries:
-        protocols |= entry["phases"]
-    return protocols
+    return {phase: protocol for entry in entries for phase, protocol in entry["phases"].items()}
 
 
 Read = Callable[[str], bytes | None]

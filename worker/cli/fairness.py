@@ -56,7 +56,6 @@ def reveal(
     """
     from worker.organizer import reveal as revealing
     from worker.organizer.bundle import verification
-    from worker.organizer.disclosure import unpublished_files
 
     with open_session(config) as session:
         names, left_out = revealing.choose(session, phase, open_too=open_too)
@@ -68,10 +67,9 @@ def reveal(
             f"The tasks, {shown} and all scores of {', '.join(names)} are published{rest}. This cannot be undone.",
             yes=yes,
         )
-        fresh, published = revealing.publish_revealed(
+        fresh, published, unpublished = revealing.publish_revealed(
             session, names, labels=labels, open_too=open_too, named=phase or (), tell=print
         )
-        unpublished = unpublished_files(session)
     if already := [name for name in names if name not in fresh]:
         print(f"Already revealed and unchanged since: {', '.join(already)}.")
     if unpublished:

@@ -63,12 +63,6 @@ def remove_undue(tx: Transaction, session: OrganizerSession, phase: str) -> None
             shutil.rmtree(removed, ignore_errors=True)
 
 
-def unpublished_files(session: OrganizerSession) -> int:
-    """Return how many parts of what was prepared and revealed the branch still lacks."""
-    with session.store.read() as tx:
-        return len(files_branch.missing(tx, session.configuration))
-
-
 def _due(tx: Transaction, phase: str) -> list[SubmissionRow]:
     """Return the submissions whose contents a phase's rule names, by its last board."""
     rule = disclosure.rule_of(commitments.public(tx), phase)

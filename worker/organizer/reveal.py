@@ -12,6 +12,7 @@ from worker.fairness.register import register, withholds
 from worker.organizer.board_by_hand import publish_now
 from worker.organizer.disclosure import prepare_files, remove_undue
 from worker.organizer.session import OrganizerSession, Tell
+from worker.publishing import files_branch
 from worker.publishing.reveals import open_news
 from worker.state import Completed, Transaction
 
@@ -79,8 +80,11 @@ def publish_revealed(
     open_too: bool = False,
     named: Collection[str] = (),
     tell: Tell,
-) -> tuple[list[str], Completed]:
-    """Publish the last boards, which are revealed too, and then what :func:`reveal` reveals; return what that returns, and the last push.
+) -> tuple[list[str], Completed, int]:
+    """Publish the last boards, which are revealed too, and then what :func:`reveal` reveals.
+
+    Returns:
+        What :func:`reveal` returns, the last push, and how many parts of published files could not be pushed yet.
 
     Raises:
         NeucoError: As :func:`reveal`, :func:`worker.organizer.board_by_hand.publish_now` and
@@ -89,7 +93,9 @@ def publish_revealed(
     publish_now(session, tell=tell)
     prepare_files(session, phases, tell=tell)
     fresh = reveal(session, phases, labels=labels, open_too=open_too, named=named)
-    return fresh, publish_now(session, tell=tell)
+    published = publish_now(session, tell=tell)
+    with session.store.read() as tx:
+        return fresh, published, len(files_branch.missing(tx, session.configuration))
 
 
 def reveal(

@@ -176,14 +176,13 @@ def _fingerprint(session: OrganizerSession) -> str:
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
     """Return when the EvalAI token expires, or why that is unknown."""
-    from worker.evalai import authorization, token_expiry
+    from worker.daemon import make_client
 
     try:
-        token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
-        authorization(token)
+        with closing(make_client(configuration)) as client:
+            expiry = client.expiry
     except OrganizerError as error:
         return None, error.message
-    expiry = token_expiry(token)
     return expiry, None if expiry is not None else "the token does not say"
 
 

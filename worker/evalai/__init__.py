@@ -25,7 +25,6 @@ from worker.evalai.records import (
     PhaseSplit,
     Submission,
 )
-from worker.evalai.transport import authorization, token_expiry
 
 __all__ = [
     "WINDOW",
@@ -49,11 +48,9 @@ __all__ = [
     "TokenRefused",
     "Unintelligible",
     "Unreachable",
-    "authorization",
     "backoff",
     "contradiction",
     "could_be_of",
     "pacing",
     "records",
-    "token_expiry",
 ]

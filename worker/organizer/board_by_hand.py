@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Collection, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from logging import WARNING
 from random import SystemRandom
@@ -70,13 +70,11 @@ def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
             if failure is not None:
                 raise failure
             if lock.take():
-                try:
+                with suppress(Deposed):
                     _publish_leading(session, generation)
-                except Deposed:
-                    lock.close()  # another process leads now, and publishes
-                    wait.pause("publish the boards")
-            else:
-                wait.pause("publish the boards")
+                    continue
+                lock.close()  # another process leads now, and publishes
+            wait.pause("publish the boards")
 
 
 def replace_foreign(session: OrganizerSession) -> None:

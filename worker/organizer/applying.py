@@ -221,10 +221,8 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
             receipts_every=configuration.leaderboard.receipts_every,
             access=configuration.fairness.access,
         )
-        if public is None:
-            return None
         tx.request_publish()
-    return str(public["commitment"])
+    return None if public is None else str(public["commitment"])
 
 
 def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> None:

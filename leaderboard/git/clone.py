@@ -18,9 +18,8 @@ from leaderboard.git.process import FETCH, GitProcess
 from leaderboard.git.remote import CloneDamaged
 from scoring.errors import InfrastructureError, OrganizerError
 
-TIP = "refs/neuco/tip"  # the last commit that we saw or pushed; keeps its objects in the clone
+TIP = "refs/neuco/tip"  # the last commit that was fetched or made; keeps its objects in the clone
 AUTHOR = "neuco-worker <neuco-worker@users.noreply.github.com>"
-NEXT = "refs/neuco/next"  # the commit that is about to be pushed
 SHOWN = 3  # commits of others that are named
 NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
 DEEP = 4096  # how many are searched for any of ours, if none was pushed last
@@ -163,7 +162,7 @@ class BareClone:
         at: datetime,
         folders: Iterable[str] = (),
     ) -> None:
-        """Write the commit ``NEXT``, which replaces everything at these files' paths; all other files stay.
+        """Write the commit ``TIP``, which replaces everything at these files' paths; all other files stay.
 
         Args:
             parent: The commit before it.
@@ -177,7 +176,7 @@ class BareClone:
         """
         who = f"{AUTHOR} {int(at.astimezone(UTC).timestamp())} +0000"
         start = f"from {parent}\n" if parent else ""
-        head = f"feature done\nreset {NEXT}\n{start}\ncommit {NEXT}\nauthor {who}\ncommitter {who}\n"
+        head = f"feature done\nreset {TIP}\n{start}\ncommit {TIP}\nauthor {who}\ncommitter {who}\n"
         parts = [head.encode(), *_data(message.encode()), *(f"D {folder}\n".encode() for folder in folders)]
         for path, content in files.items():
             if not _PATH.fullmatch(path):
@@ -188,23 +187,23 @@ class BareClone:
             "fast-import", "--quiet", "--force", clone=self.path, stdin=b"".join([*parts, b"done\n"])
         )
 
-    def signed(self, sign: Sign) -> str:
-        """Sign the commit ``NEXT``, and return the hash of the signed commit."""
-        payload = self._git.run("cat-file", "commit", NEXT, clone=self.path)
+    def sign(self, sign: Sign) -> str:
+        """Sign the commit ``TIP``, and return the hash of the signed commit, which takes its place."""
+        payload = self._git.run("cat-file", "commit", TIP, clone=self.path)
         commit = with_signature(payload, sign(payload))
         written = self._git.run("hash-object", "-t", "commit", "-w", "--stdin", clone=self.path, stdin=commit)
-        return written.decode().strip()
+        name = written.decode().strip()
+        self._git.run("update-ref", TIP, name, clone=self.path)
+        return name
 
-    def push(self, commit: str, *, dry_run: bool = False) -> None:
-        """Push a commit to the branch, without force.
+    def push(self, *, dry_run: bool = False) -> None:
+        """Push the commit ``TIP`` to the branch, without force.
 
         Raises:
             TipMoved: The branch has moved on.
         """
         options = ("--porcelain", "--no-verify", *(("--dry-run",) if dry_run else ()))
-        self._remotely("push", *options, "--", self._git.remote.url, f"{commit}:{self._ref}")
-        if not dry_run:
-            self._git.run("update-ref", TIP, commit, clone=self.path)
+        self._remotely("push", *options, "--", self._git.remote.url, f"{TIP}:{self._ref}")
 
     def tidy(self) -> None:
         """Make one pack of the clone's if it has many."""

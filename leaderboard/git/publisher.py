@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from leaderboard.git.clone import NEXT, BareClone, Sign
+from leaderboard.git.clone import BareClone, Sign
 from leaderboard.git.process import GitProcess, PublisherSettings
 from leaderboard.git.remote import ABANDONED_S, CloneDamaged, TipMoved
 from scoring.errors import InfrastructureError, OrganizerError
@@ -192,7 +192,7 @@ class Publisher:
         files = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
         self._clone.commit(tip, {}, message="Check\n", at=self._clock())
         with suppress(TipMoved):  # if somebody pushed meanwhile, the branch exists and accepts pushes
-            self._clone.push(NEXT, dry_run=True)
+            self._clone.push(dry_run=True)
         if reason := self._git.remote.fault():
             raise reason
         return files, shown, self._in_our_places(tip)
@@ -254,8 +254,8 @@ class Publisher:
             return done
         words = message if isinstance(message, str) else message(standing, files)
         self._clone.commit(tip, files, message=words, at=self._clock(), folders=folders)
-        commit = self._clone.signed(sign)
-        self._clone.push(commit)
+        commit = self._clone.sign(sign)
+        self._clone.push()
         self._clone.tidy()
         return replace(done, commit=commit, changed=True)
 

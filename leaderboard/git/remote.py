@@ -177,7 +177,7 @@ _DAMAGED = re.compile(
 )
 _PREFIX = re.compile(r"^((fatal|error|remote): +)+", re.I)
 _BESIDE_THE_REASON = re.compile(
-    r"warning|hint:|to \S+$|[*=+-]?\s*\w+:refs/|fatal: could not read from remote|please make sure|and the repository exists",
+    r"warning|hint:|to \S+$|[*=+-]?\s*\S+:refs/|fatal: could not read from remote|please make sure|and the repository exists",
     re.I,
 )
 

@@ -20,6 +20,7 @@ from scoring.errors import InfrastructureError, OrganizerError
 
 TIP = "refs/neuco/tip"  # the last commit that was fetched or made; keeps its objects in the clone
 AUTHOR = "neuco-worker <neuco-worker@users.noreply.github.com>"
+FILES = "refs/heads/files"  # where reveals publish the files that are too large for the branch of the board
 SHOWN = 3  # commits of others that are named
 NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
 DEEP = 4096  # how many are searched for any of ours, if none was pushed last
@@ -44,32 +45,26 @@ class BareClone:
         """Remove the clone."""
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def fetch(self) -> tuple[str | None, str | None]:
+    def fetch(self) -> tuple[str | None, str | None, str | None]:
         """Fetch the branch.
 
         Returns:
-            Its tip, and the name of the branch that a clone of the remote shows; None for what does not exist yet.
+            Its tip, the name of the branch that a clone of the remote shows, and the tip of ``FILES``; None for what does not exist yet.
 
         Raises:
             CloneDamaged: The clone cannot be read or written.
         """
         self._begin()
         listed = self._remotely(
-            "ls-remote", "--symref", "--", self._git.remote.url, "HEAD", self._ref
+            "ls-remote", "--symref", "--", self._git.remote.url, "HEAD", self._ref, FILES
         ).decode("utf-8", "replace")
-        lines = (r"ref: refs/heads/(\S+)\tHEAD", rf"(\w+)\t{re.escape(self._ref)}")
+        lines = (r"ref: refs/heads/(\S+)\tHEAD", rf"(\w+)\t{re.escape(self._ref)}", rf"(\w+)\t{FILES}")
         matches = (re.search(f"^{line}$", listed, re.MULTILINE) for line in lines)
-        shown, tip = (match and match[1] for match in matches)
+        shown, tip, files = (match and match[1] for match in matches)
         if tip is not None and not self._holds(tip):
             self._fetch(depth=1)
             tip = self._git.run("rev-parse", "--verify", TIP, clone=self.path).decode().strip()
-        return tip, shown
-
-    def tip_of(self, branch: str) -> str | None:
-        """Return the tip of another branch of the remote; None if there is no such branch."""
-        self._begin()
-        listed = self._remotely("ls-remote", "--", self._git.remote.url, f"refs/heads/{branch}").decode()
-        return listed.partition("\t")[0] or None
+        return tip, shown, files
 
     def _begin(self) -> None:
         """Make an empty clone if there is none."""

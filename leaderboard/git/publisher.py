@@ -52,6 +52,7 @@ class Published:
         rewritten: Whether the branch no longer contained our last commit.
         own: Our newest commit in it before; None if there was none.
         shown: The branch that visitors saw before; None if there was none.
+        files: The tip of the branch `files` before; None if there was none.
     """
 
     commit: str
@@ -60,6 +61,7 @@ class Published:
     rewritten: bool = False
     own: str | None = None
     shown: str | None = None
+    files: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,7 @@ class _Seen:
     Attributes:
         tip: Its tip; None if there is no branch.
         shown: The branch that visitors see; None if there is none.
+        files: The tip of the branch `files`; None if there is none.
         own: Our newest commit in it, or the one that was pushed last; None if there is neither.
         contained: Whether the branch contains the commit that was pushed last.
         existing: The files at the tip.
@@ -77,6 +80,7 @@ class _Seen:
 
     tip: str | None
     shown: str | None
+    files: str | None
     own: str | None
     contained: bool
     existing: Files
@@ -188,7 +192,7 @@ class Publisher:
         Raises:
             OrganizerError, InfrastructureError: As :meth:`publish`; but only a real push detects a protected branch.
         """
-        tip, shown = self._clone.fetch()
+        tip, shown, _ = self._clone.fetch()
         files = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
         self._clone.commit(tip, {}, message="Check\n", at=self._clock())
         with suppress(TipMoved):  # if somebody pushed meanwhile, the branch exists and accepts pushes
@@ -201,10 +205,6 @@ class Publisher:
         """Return a publisher of another branch of the repository, which has its own history; :meth:`stop` stops both."""
         return Publisher(replace(self._settings, branch=branch), clock=self._clock, git=self._git)
 
-    def tip_of(self, branch: str) -> str | None:
-        """Return the tip of another branch of the repository; None if there is no such branch."""
-        return self._clone.tip_of(branch)
-
     def discard(self) -> None:
         """Remove the local clone; it is made again when it is needed."""
         self._clone.discard()
@@ -214,12 +214,18 @@ class Publisher:
         self._git.stop()
 
     def _look(self, sign: Sign, last: str | None) -> _Seen:
-        tip, shown = self._clone.fetch()
+        tip, shown, files = self._clone.fetch()
         own, contained = (tip, True) if last == tip else self._clone.newest_own(last, tip, sign)
         existing = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
         published = existing if own == tip else self._clone.files(own, OWN_FILES, RELEVANT_FOLDERS)
         return _Seen(
-            tip=tip, shown=shown, own=own, contained=contained, existing=existing, published=published
+            tip=tip,
+            shown=shown,
+            files=files,
+            own=own,
+            contained=contained,
+            existing=existing,
+            published=published,
         )
 
     def _publish_once(
@@ -247,6 +253,7 @@ class Publisher:
             rewritten=not seen.contained,
             own=own,
             shown=seen.shown,
+            files=seen.files,
         )
         others = tuple(path for path in files if path not in existing)
         standing = {**existing, **self._clone.files(tip, others, ())}

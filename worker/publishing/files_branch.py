@@ -97,7 +97,7 @@ def _added(files: Files, _existing: Files, _own: Files) -> Files:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PushPart(PushAct[tuple[str | None, Published]]):
+class PushPart(PushAct[Published]):
     """Push one part to the branch, unless it is there already.
 
     Attributes:
@@ -114,9 +114,8 @@ class PushPart(PushAct[tuple[str | None, Published]]):
         """Look up the newest commit that the worker knows to be its own."""
         self._commit = known(tx, self.configuration).commit
 
-    def perform(self, resource: Publisher) -> tuple[str | None, Published]:
-        """Return the tip of the branch before the push, and what the push did."""
-        before = resource.tip_of(BRANCH)
+    def perform(self, resource: Publisher) -> Published:
+        """Return what the push did."""
         branch, files = resource.for_branch(BRANCH), {self.part.name: self.part.read_bytes()}
         pushed = branch.publish(
             partial(_added, files),
@@ -127,15 +126,17 @@ class PushPart(PushAct[tuple[str | None, Published]]):
         )
         if self.last:
             branch.discard()
-        return before, pushed
+        return pushed
 
-    def outcome(self, tx: Transaction, result: tuple[str | None, Published], now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
         """Record what the branch has, and publish its name with the last part."""
-        configuration, (before, pushed) = self.configuration, result
-        if pushed.rewritten or before != pushed.own:  # the tip may be ours from a push whose end was lost
-            compare(tx, configuration, before, now=now)
+        configuration = self.configuration
+        if (
+            result.rewritten or result.files != result.own
+        ):  # the tip may be ours from a push whose end was lost
+            compare(tx, configuration, result.files, now=now)
         parts = (*known(tx, configuration).parts, self.part.name)
-        _record(tx, configuration, PushedFiles(commit=pushed.commit, parts=parts))
+        _record(tx, configuration, PushedFiles(commit=result.commit, parts=parts))
         if self.last:
             tx.resolve_alert(FAILING)
             tx.request_publish()

@@ -23,7 +23,6 @@ from worker.challenge.context import Context, seconds
 from worker.challenge.setups import alert_key, read_record
 from worker.evalai import Retry
 from worker.fairness import receipts
-from worker.fairness.disclosure import BRANCH
 from worker.fairness.published import BEHIND, UNCOMPARED, StateIsBehind, check_state, has_begun
 from worker.fairness.register import RegisterReplay
 from worker.publishing import files_branch
@@ -181,7 +180,7 @@ class MakeBoards(PublishAct[Cycle]):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PushBoard(PublishAct[tuple[Published, str | None]]):
+class PushBoard(PublishAct[Published]):
     """Push the stored boards to the repository.
 
     Attributes:
@@ -197,15 +196,13 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
         self.generation = self.cycle.generation
 
     def intent(self, tx: Transaction, now: datetime) -> None:
-        """Look up the commit that was pushed last, and whether files were published."""
+        """Look up the commit that was pushed last."""
         self._last = last_commit(tx, self.configuration)
         self._replaces = tx.fact(REPLACES_FOREIGN) == place(self.configuration)
-        self._has_files = files_branch.known(tx, self.configuration).commit is not None
 
-    def perform(self, resource: Publisher) -> tuple[Published, str | None]:
-        """Render the site on the tip of the branch and push it; look where the branch of the published files is."""
-        tip = resource.tip_of(BRANCH) if self._has_files else None
-        pushed = resource.publish(
+    def perform(self, resource: Publisher) -> Published:
+        """Render the site on the tip of the branch and push it."""
+        return resource.publish(
             partial(site_files, self.cycle, self.context.signer.public, self.context.store.check_lead),
             partial(message, self.cycle.site),
             sign=self.context.signer.sign_commit,
@@ -213,21 +210,18 @@ class PushBoard(PublishAct[tuple[Published, str | None]]):
             folders=OWN_FOLDERS,
             replace_foreign=self._replaces,
         )
-        return pushed, tip
 
-    def outcome(self, tx: Transaction, result: tuple[Published, str | None], now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
         """Record that the repository shows the boards."""
-        published, tip = result
-        record_push(tx, self.configuration, self.cycle, published, now=now)
+        record_push(tx, self.configuration, self.cycle, result, now=now)
         # While a part is missing, its push finds what happened to the branch.
-        if self._has_files and not files_branch.missing(tx, self.configuration):
-            files_branch.compare(tx, self.configuration, tip, now=now)
+        if not files_branch.missing(tx, self.configuration):
+            files_branch.compare(tx, self.configuration, result.files, now=now)
 
-    def recorded(self, result: tuple[Published, str | None], now: datetime) -> None:
+    def recorded(self, result: Published, now: datetime) -> None:
         """Say what the repository shows now."""
-        published, _ = result
-        if published.changed:
-            self.context.log.info("Board pushed.", event_key="board.pushed", commit=published.commit)
+        if result.changed:
+            self.context.log.info("Board pushed.", event_key="board.pushed", commit=result.commit)
 
 
 class Publishing:

@@ -43,10 +43,10 @@ ATTEMPTS = 6  # how often a push that came too late is tried again at once
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """The state of the branch after publishing.
+    """The state of the branch after publishing, or as it was fetched.
 
     Attributes:
-        commit: Its tip.
+        commit: Its tip; empty if there is no branch.
         changed: Whether this call pushed it, or an earlier one that did not learn of it.
         others: The newest commits with which others had changed our files, except the text in README.md; hash and author of each.
         rewritten: Whether the branch no longer contained our last commit.
@@ -62,29 +62,6 @@ class Published:
     own: str | None = None
     shown: str | None = None
     files: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Seen:
-    """The branch as it was fetched.
-
-    Attributes:
-        tip: Its tip; None if there is no branch.
-        shown: The branch that visitors see; None if there is none.
-        files: The tip of the branch `files`; None if there is none.
-        own: Our newest commit in it, or the one that was pushed last; None if there is neither.
-        contained: Whether the branch contains the commit that was pushed last.
-        existing: The files at the tip.
-        published: The files in our newest commit.
-    """
-
-    tip: str | None
-    shown: str | None
-    files: str | None
-    own: str | None
-    contained: bool
-    existing: Files
-    published: Files
 
 
 class ForeignFiles(OrganizerError):
@@ -164,8 +141,8 @@ class Publisher:
         Raises:
             OrganizerError, InfrastructureError: As :meth:`publish`.
         """
-        seen = self._repeated(partial(self._look, sign, last))
-        return seen.existing, seen.published
+        _, existing, published = self._repeated(partial(self._look, sign, last))
+        return existing, published
 
     def _repeated(self, attempt: Callable[[], Result]) -> Result:
         for _ in range(ATTEMPTS):
@@ -213,20 +190,21 @@ class Publisher:
         """Kill the running git process, from another thread; :meth:`publish` then raises Cancelled."""
         self._git.stop()
 
-    def _look(self, sign: Sign, last: str | None) -> _Seen:
+    def _look(self, sign: Sign, last: str | None) -> tuple[Published, Files, Files]:
+        """Return the branch as it is now, and the files at its tip and in our newest commit."""
         tip, shown, files = self._clone.fetch()
         own, contained = (tip, True) if last == tip else self._clone.newest_own(last, tip, sign)
         existing = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
         published = existing if own == tip else self._clone.files(own, OWN_FILES, RELEVANT_FOLDERS)
-        return _Seen(
-            tip=tip,
+        seen = Published(
+            commit=tip or "",
+            changed=own == tip and last not in (None, tip),
+            rewritten=not contained,
+            own=own,
             shown=shown,
             files=files,
-            own=own,
-            contained=contained,
-            existing=existing,
-            published=published,
         )
+        return seen, existing, published
 
     def _publish_once(
         self,
@@ -238,33 +216,27 @@ class Publisher:
         *,
         replace_foreign: bool,
     ) -> Published:
-        seen = self._look(sign, last)
-        tip, own, existing = seen.tip, seen.own, seen.existing
-        files = render(existing, seen.published)
+        seen, existing, published = self._look(sign, last)
+        tip, own = seen.commit or None, seen.own
+        files = render(existing, published)
         if not replace_foreign and last is None and own is None and (foreign := self._in_our_places(tip)):
             raise ForeignFiles(foreign)
-        changed = self._clone.changed(own, str(tip)) if seen.contained and own not in (None, tip) else ()
+        is_ahead = not seen.rewritten and own not in (None, tip)
+        changed = self._clone.changed(str(own), seen.commit) if is_ahead else ()
         overwritten = {path for path in changed if path in folders or path in files}
         restored = sorted(overwritten - {README})  # the text around the board in README.md is the organizers'
-        done = Published(
-            commit=tip or "",
-            changed=own == tip and last not in (None, tip),
-            others=self._clone.authors(str(own), str(tip), restored) if restored else "",
-            rewritten=not seen.contained,
-            own=own,
-            shown=seen.shown,
-            files=seen.files,
-        )
+        if restored:
+            seen = replace(seen, others=self._clone.authors(str(own), seen.commit, restored))
         others = tuple(path for path in files if path not in existing)
         standing = {**existing, **self._clone.files(tip, others, ())}
         if tip and not overwritten and all(standing.get(path) == content for path, content in files.items()):
-            return done
+            return seen
         words = message if isinstance(message, str) else message(standing, files)
         self._clone.commit(tip, files, message=words, at=self._clock(), folders=folders)
         commit = self._clone.sign(sign)
         self._clone.push()
         self._clone.tidy()
-        return replace(done, commit=commit, changed=True)
+        return replace(seen, commit=commit, changed=True)
 
 
 def _busy(lock: Path | None) -> InfrastructureError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import compress
 from typing import Any
 
@@ -122,14 +123,19 @@ def score_run(
     rows = {identifier: row for row, identifier in enumerate(material.embeddings.ids)}
     tasks, small = _large_enough(material.tasks, rows)
     tasks, unused = _with_used_labels(tasks, rows)
+
+    @cache
+    def gathered(index: bytes) -> NDArray[np.float32]:
+        return gather(matrix, np.frombuffer(index, dtype=np.intp), scale)
+
     # All tasks are checked before the first is trained.
-    joined = [_join(task, rows, matrix, normalize=settings.normalize_labels) for task in tasks]
+    joined = [_join(task, rows, matrix, gathered, normalize=settings.normalize_labels) for task in tasks]
     reports: list[TaskReport] = []
     warnings = [*material.warnings, *small, *unused]
     if scale is not NEUTRAL:
         warnings.extend(_dominant(material.embeddings, scale))
     is_judged = settings.probe_type == "linear" and scale is not NEUTRAL
-    for sharing in _with_rows(joined, matrix, scale, together=probe.shares_folds):
+    for sharing in _sharing(joined, together=probe.shares_folds):
         begun = time.perf_counter()
         trained = probe.train(
             *sharing,
@@ -164,27 +170,13 @@ def score_run(
     )
 
 
-def _with_rows(
-    joined: Sequence[tuple[NDArray[np.intp], ProbeInput]],
-    matrix: NDArray[np.float32],
-    scale: Moments,
-    *,
-    together: bool,
-) -> Iterator[list[ProbeInput]]:
-    """Yield the inputs of one task after the other, or ``together``, of all tasks with the same samples and splits.
-
-    Consecutive tasks with the same samples share their rows.
-    """
-    sharing: dict[object, list[tuple[NDArray[np.intp], ProbeInput]]] = {}
-    for place, (index, data) in enumerate(joined):
-        samples = index.tobytes(), None if data.groups is None else data.groups.tobytes()
-        sharing.setdefault(samples if together else place, []).append((index, data))
-    last, rows = np.empty(0, dtype=np.intp), matrix[:0]
-    for tasks in sharing.values():
-        index = tasks[0][0]
-        if not np.array_equal(last, index):
-            last, rows = index, gather(matrix, index, scale)
-        yield [replace(data, rows=rows) for _, data in tasks]
+def _sharing(joined: Sequence[ProbeInput], *, together: bool) -> list[list[ProbeInput]]:
+    """Return the inputs of one task after the other, or ``together``, of all tasks with the same samples and splits."""
+    sharing: dict[object, list[ProbeInput]] = {}
+    for place, data in enumerate(joined):
+        samples = id(data.rows), None if data.groups is None else data.groups.tobytes()
+        sharing.setdefault(samples if together else place, []).append(data)
+    return list(sharing.values())
 
 
 def _large_enough(
@@ -254,11 +246,16 @@ def _dominant(embeddings: LenientEmbeddings, scale: Moments) -> Iterator[str]:
 
 
 def _join(
-    task: LabeledTask, rows: Mapping[str, int], matrix: NDArray[np.float32], *, normalize: bool
-) -> tuple[NDArray[np.intp], ProbeInput]:
-    """Return the row of each sample of a task, in the order of the label file and without ids that have no embedding; and its input.
+    task: LabeledTask,
+    rows: Mapping[str, int],
+    matrix: NDArray[np.float32],
+    gathered: Callable[[bytes], NDArray[np.float32]],
+    *,
+    normalize: bool,
+) -> ProbeInput:
+    """Return the input of a task, in the order of the label file and without ids that have no embedding.
 
-    The input has no rows yet, because those of all tasks need not be in memory at once.
+    ``gathered`` returns the rows at an index; tasks with the same samples share them.
     """
     labeled = [place for place, identifier in enumerate(task.ids) if identifier in rows]
     groups = [task.groups[place] for place in labeled] if task.groups else []
@@ -272,10 +269,10 @@ def _join(
             hint="Check how the embeddings were computed, or exclude the task with task_filter.",
             code="standalone.equal_rows",
         )
-    return index, ProbeInput(
+    return ProbeInput(
         name=task.name,
         kind=task.kind,
-        rows=np.empty((0, 0), dtype=np.float32),
+        rows=gathered(index.tobytes()),
         targets=_targets(task, labels, normalize=normalize),
         classes=task.classes,
         groups=group_numbers(groups) if groups else None,

@@ -58,12 +58,6 @@ class Capped:
         self._faults = faults
         self._limit = max_expanded_bytes
         self._given = 0
-        self._peeked = b""
-
-    def peek(self, size: int) -> bytes:
-        """Return the first bytes without consuming them."""
-        self._peeked = self.read(size)
-        return self._peeked
 
     def read(self, size: int, /) -> bytes:
         """Return ``size`` bytes, or fewer at the end of the stream.
@@ -71,13 +65,11 @@ class Capped:
         Raises:
             Unreadable: If the stream is broken or expands too far.
         """
-        pieces = [self._peeked[:size]] if self._peeked else []  # a single piece is not copied below
-        missing = size - len(self._peeked[:size])
-        self._peeked = self._peeked[size:]
+        pieces, missing = list[bytes](), size
         while missing and (more := self._read_piece(missing)):
             pieces.append(more)
             missing -= len(more)
-        return b"".join(pieces)
+        return b"".join(pieces)  # a single piece is not copied
 
     def _read_piece(self, size: int) -> bytes:
         try:

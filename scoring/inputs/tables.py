@@ -107,14 +107,17 @@ def open_text(file: BinaryIO, kind: Format, faults: Faults, *, max_expanded_byte
     Raises:
         Unreadable: If an archive is broken, or holds more than one file, or if it is certainly not text.
     """
-    content = (
-        gzip.open(file) if kind is GZIP  # noqa: SIM115 - closed with the file
-        else open_zip(file, faults) if kind is ZIP
-        else file
-    )  # fmt: skip
-    source = Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes)
-    sniff_text(source.peek(HEAD_BYTES), faults, nested=kind is not CSV)
-    return source
+
+    def text() -> Capped:
+        content = (
+            gzip.open(file) if kind is GZIP  # noqa: SIM115 - closed with the file
+            else open_zip(file, faults) if kind is ZIP
+            else file
+        )  # fmt: skip
+        return Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes)
+
+    sniff_text(text().read(HEAD_BYTES), faults, nested=kind is not CSV)
+    return text()  # from the beginning
 
 
 class LabelRow(NamedTuple):

@@ -32,7 +32,6 @@ class Lane:
     """One entry's line in the bump chart, as SVG path data.
 
     Attributes:
-        number: The entry's place on the newest board, from 0, which links the line to its table row.
         color: Index of its color, or -1 for gray.
         lines: The name, in one or two lines, each with whether it is wider than its space.
         run: Parts without a move.
@@ -41,7 +40,6 @@ class Lane:
         dots: The entry's own submissions.
     """
 
-    number: int
     color: int
     row: EntryRow
     lines: tuple[tuple[str, bool], ...]
@@ -101,8 +99,7 @@ def evolution(history: Sequence[Board], rows: Sequence[EntryRow]) -> Evolution:
         key: color for color, key in enumerate([key for row, key in drawn if not row.baseline][:COLORS])
     }
     lanes = tuple(
-        _lane(number, row, key, columns, xs, lowest=lowest, color=colors.get(key, -1))
-        for number, (row, key) in enumerate(drawn)
+        _lane(row, key, columns, xs, lowest=lowest, color=colors.get(key, -1)) for row, key in drawn
     )
     moments = [(x, column.board.made_at) for x, column in zip(xs, columns, strict=True)]
     return Evolution(
@@ -143,7 +140,6 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
 
 
 def _lane(
-    number: int,
     row: EntryRow,
     key: RowKey,
     columns: Sequence[_Column],
@@ -177,7 +173,6 @@ def _lane(
     last = min(columns[-1].places[key], lowest)
     run.append(f"M{xs[start]} {_y(last)}H{_WIDTH - _RIGHT + 8}")
     return Lane(
-        number=number,
         color=color,
         row=row,
         lines=_lines(row.team),

@@ -159,16 +159,18 @@ def test_files_and_labels_are_enough(
     case = small_case()
     shutil.copy(case / "embeddings.csv", tmp_path / "one.csv")
     (tmp_path / "two.csv").symlink_to(case / "embeddings.csv")
-    (tmp_path / "net-v1.5").mkdir()
     table = pd.read_csv(tmp_path / "one.csv", dtype={"id": str})
-    table.to_parquet(tmp_path / "net-v1.5/part.parquet")
+    for name in ("net-v1.5", "spark.parquet"):
+        (tmp_path / name).mkdir()
+        table.to_parquet(tmp_path / name / "part.parquet")
     monkeypatch.chdir(tmp_path)
-    assert guarded(["score", "one.csv", "two.csv", "net-v1.5", str(case / "labels"), "--folds", "2"]) == 0
+    files = ("one.csv", "two.csv", "net-v1.5", "spark.parquet")
+    assert guarded(["score", *files, str(case / "labels"), "--folds", "2"]) == 0
     shown = capsys.readouterr()
     assert "Set epochs to" in shown.err
     assert "*" in shown.out
     runs = {path.parent.name.split("_")[0] for path in Path("results/results").glob("*/results_summary.json")}
-    assert runs == {"one", "two", "net-v1.5"}
+    assert runs == {"one", "two", "net-v1.5", "spark"}
     assert (
         guarded(["score", "one.csv", str(case / "labels" / "sign__cls.csv"), "--json", "--folds", "2"]) == 0
     )

@@ -209,8 +209,10 @@ def _files(paths: list[Path], submission: Path | None, labels: Path | None) -> t
 
 def _method(file: Path) -> str:
     """Return the name of a file's or folder's runs; a link, such as one to a cache, has its own name."""
+    from scoring.inputs.formats import PARQUET
+
     place = Path(os.path.abspath(file))  # noqa: PTH100 - Path.resolve follows links
-    return place.name if place.is_dir() else place.stem
+    return place.name.removesuffix(PARQUET.suffix) if place.is_dir() else place.stem
 
 
 def _widths(text: str) -> list[int]:

@@ -86,14 +86,8 @@ def causes(
     return f"{sentences[:1].upper()}{sentences[1:]}." if sentences else "The entries changed."
 
 
-def why(
-    row: Standing,
-    board: Board,
-    before: Board | None,
-    names: Mapping[RowKey, str],
-    decisions: Sequence[Decision],
-) -> str:
-    """Return why a row moved, with all causes in their order; empty if it did not move."""
+def why(row: Standing, board: Board, names: Mapping[RowKey, str], others: Sequence[str]) -> str:
+    """Return why a row moved, with all causes in their order, of which ``others`` are no submissions; empty if it did not move."""
     if row.move_kind is MoveKind.NEW:
         return "New on the board."
     if not row.move:
@@ -101,15 +95,14 @@ def why(
     places = f"{row.rank + row.move} → {row.rank}"
     if not row.numbered:
         places = f"{count_of(abs(row.move), 'place')} {'up' if row.move > 0 else 'down'}"
-    decided = [*_competing(board, before, names), *_decided(board, decisions)]
     how = (
         "another submission of its own counts"
         if row.move_kind is MoveKind.OWN
         else _passed(row, board, names)
     )
-    if not how and row.numbered and board.triggers and not decided:
+    if not how and row.numbered and board.triggers and not others:
         how = "no other team's own move passed it; ranks on the tasks, or their weights, changed"
-    reasons = [how, _submissions(board, names, but=row), *decided]
+    reasons = [how, _submissions(board, names, but=row), *others]
     return f"{places}: {'; '.join(filter(None, reasons)) or 'other entries changed'}."
 
 
@@ -155,11 +148,11 @@ def _submissions(board: Board, names: Mapping[RowKey, str], but: Standing | None
 
 def _competing(board: Board, before: Board | None, names: Mapping[RowKey, str]) -> list[str]:
     """Return which teams have come into competition since the board before, or are out of it now, by what they did in another phase."""
-    earlier = {row.key: row.eligible for row in before.standings} if before else {}
+    earlier = {row.key: row.numbered for row in before.standings} if before else {}
     told = []
-    for words, eligible in (("now in competition", True), ("now out of competition", False)):
-        changed = [row for row in board.standings if row.eligible is eligible]
-        teams = [quoted(names[row.key]) for row in changed if earlier.get(row.key, eligible) is not eligible]
+    for words, numbered in (("now in competition", True), ("now out of competition", False)):
+        changed = [row for row in board.standings if row.numbered is numbered]
+        teams = [quoted(names[row.key]) for row in changed if earlier.get(row.key, numbered) is not numbered]
         told += [f"{words}: {name_some(teams, NAMED)}"] if teams else []
     return told
 
@@ -238,13 +231,14 @@ def public_rows(
     """
     rows, pairs = [], list(zip(row_values(board, rounding), board.standings, strict=True))
     names = {standing.key: row["team"] for row, standing in pairs}
+    others = [*_competing(board, before, names), *_decided(board, decisions)]
     for row, standing in pairs:
         method = shown_method((methods or {}).get(standing.submission, Method()), known_as=row["team"])
         rows.append(
             Row(
                 **row,
                 q_text=printed(row["q_mean"], rounding.decimals, rounding.ladder_step),
-                why=why(standing, board, before, names, decisions),
+                why=why(standing, board, names, others),
                 method=method.name,
                 project_url=method.project_url,
                 publication_url=method.publication_url,

@@ -450,13 +450,15 @@ def test_a_passive_move_says_what_passed_the_row(
 
 
 def test_a_team_that_comes_into_competition_or_leaves_it_is_the_reason_for_moves() -> None:
-    """What it did in another phase decides that, and there is no submission or decision in this one."""
-    out = [standing(1, "A"), standing(1, "B", team_key=2, eligible=False, apart=True)]
+    """What it did in another phase decides that, and there is no submission or decision in this one. A baseline never competes."""
+    host = standing(3, "Host", baseline=True, eligible=False)
+    out = [standing(1, "A"), standing(1, "B", team_key=2, eligible=False, apart=True), host]
     moved = standing(2, "A", team_key=out[0].team_key, move=-1, move_kind=MoveKind.PASSIVE)
     within = [replace(out[1], eligible=True, apart=False), replace(moved, submission=out[0].submission)]
+    within.append(replace(host, eligible=True))
     files = render(Site(title="T", phases=(phase_site(board(out), board(within, sequence=2)),)), readme=None)
     entries = json.loads(files["leaderboard/dev.json"])["entries"]
-    assert [row["why"] for row in entries] == ["", "1 → 2: now in competition: “B”."]
+    assert [row["why"] for row in entries] == ["", "1 → 2: now in competition: “B”.", ""]
     files = render(Site(title="T", phases=(phase_site(board(within), board(out, sequence=2)),)), readme=None)
     assert "<p>Now out of competition: “B”. Nobody moved.</p>" in files["index.html"].decode()
 

@@ -24,7 +24,7 @@ from scoring.neuco_bench.reading import LenientEmbeddings
 from scoring.printable import count_of, name_some
 from scoring.probes.measures import measures
 from scoring.probes.probe import TEST_SIZE, FoldResult, ProbeInput, make_probe
-from scoring.randomness import group_numbers, test_parts
+from scoring.randomness import group_numbers, never_tested, test_parts
 from scoring.scorecard import machine, versions
 from scoring.tasks import MINIMUM_ROWS, TaskType, check_sizes
 from scoring.tasks.packages import TaskPackage
@@ -350,15 +350,14 @@ def _few_groups(report: TaskReport) -> Iterator[str]:
     """Warn of groups that are too few for different folds, or too large to be tested on."""
     if report.data.groups is None:
         return
-    name, sizes = report.data.name, np.bincount(report.data.groups)
+    name, sizes = report.data.name, np.bincount(report.data.groups).tolist()
     different = len({*report.test_parts}) or len(report.folds)
     parts = f"{count_of(len(report.folds), 'fold has', 'folds have')} {count_of(different, 'different test part')}"
     if len(sizes) < 2 / TEST_SIZE:
         yield f"{name}: there are only {len(sizes)} groups, so {parts}."
-    large = sizes[(sizes >= 2 * TEST_SIZE * sizes.sum()) & (sizes > sizes.min())]
-    if len(large):
+    if large := never_tested(sizes, TEST_SIZE):
         yield (
-            f"{name}: {large.sum() / sizes.sum():.0%} of the samples are never tested on, because their groups ({len(large)}) have at least"
+            f"{name}: {sum(large) / sum(sizes):.0%} of the samples are never tested on, because their groups ({len(large)}) have at least"
             f" {2 * TEST_SIZE:.0%} of all each; {parts}. Divide large groups."
         )
 

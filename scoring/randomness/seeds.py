@@ -147,6 +147,12 @@ def _test_groups(drawn: Sequence[int], sizes: Sequence[int], wanted: float) -> l
     return chosen or [min(drawn, key=lambda group: sizes[group])]
 
 
+def never_tested(sizes: Sequence[int], test_size: float) -> list[int]:
+    """Return the sizes of the groups that are in no test part: those with at least twice the rows wanted, unless no group has fewer."""
+    smallest, least = min(sizes), 2 * test_size * sum(sizes)
+    return [size for size in sizes if size >= least and size > smallest]
+
+
 def test_parts(tests: Iterable[NDArray[np.int32]]) -> tuple[int, ...]:
     """Number the test parts of folds, from 0 in the order of the first fold with each; empty if no two folds have the same one."""
     number: dict[bytes, int] = {}

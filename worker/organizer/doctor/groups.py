@@ -14,7 +14,7 @@ from scoring.inputs.tables import read_submission
 from scoring.metrics import mean_quality
 from scoring.printable import count_of, name_some
 from scoring.protocol import ids_hash
-from scoring.randomness import test_parts
+from scoring.randomness import never_tested, test_parts
 from scoring.tasks import Task, TaskType
 from worker.challenge.setups import PhaseSetup, read_phase, read_secret
 from worker.organizer.doctor.check import Finding, note, warn
@@ -64,7 +64,7 @@ def _divided(setup: PhaseSetup, sharing: Sequence[Task]) -> Iterator[Finding]:
             f"{begin}: there are only {len(sizes)} groups, so {count_of(len(tests), 'fold')} have {parts}.",
             "Make smaller groups.",
         )
-    if large := [size for size in sizes if size >= 2 * test_size * total and size > sizes[0]]:
+    if large := never_tested(sizes, test_size):
         yield warn(
             f"{begin}: {sum(large) / total:.0%} of the samples are never tested on, because their groups ({len(large)}) have at least"
             f" {2 * test_size:.0%} of all each.",

@@ -7,9 +7,8 @@ from scoring.inputs.formats import listed
 
 MEGABYTE = 1_000_000
 EXPANSION = 4  # a file may expand to this many times submission.max_megabytes
-MOST_MEGABYTES = (
-    1024  # submission.max_megabytes, if the organizers do not set it, and what neuco-check assumes
-)
+MOST_MEGABYTES = 1024
+"""``submission.max_megabytes`` if the organizers do not set it, and what ``neuco-check`` assumes."""
 
 
 def largest_file(max_megabytes: float) -> int:

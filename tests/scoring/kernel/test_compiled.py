@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -67,6 +68,15 @@ def test_the_service_managers_directory_is_used_and_private(tmp_path: Path) -> N
     assert directory.is_relative_to(tmp_path)
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert list(directory.rglob("*.nbc"))
+
+
+def test_an_installation_elsewhere_finds_what_was_compiled(tmp_path: Path) -> None:
+    """So does the next one in the same place, whose files are newer: only what the sources contain counts."""
+    made = run(NUMBA_CACHE_DIR=str(tmp_path))
+    compiled = list(tmp_path.rglob("*.nbc"))
+    shutil.copytree(Path(jit.__file__).parent, tmp_path / "scoring", copy_function=shutil.copyfile)
+    assert run(NUMBA_CACHE_DIR=str(tmp_path), PYTHONPATH=str(tmp_path), PYTHONSAFEPATH="1") == made
+    assert list(tmp_path.rglob("*.nbc")) == compiled
 
 
 def zeros_within(content: bytes) -> bytes:

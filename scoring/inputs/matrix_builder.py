@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -260,6 +261,6 @@ def _ignored(singular: str, plural: str, count: int, names: Sequence[str]) -> li
     return [f"{count_of(count, singular, plural)} ignored: {'; '.join(names)}{more}"] if count else []
 
 
-def has_equal_rows(matrix: NDArray[np.float32]) -> bool:
-    """Return whether all rows of a matrix are equal, so that they tell nothing about the samples."""
-    return all(np.array_equal(row, matrix[0]) for row in matrix)
+def has_equal_rows(rows: Iterable[NDArray[np.float32]]) -> bool:
+    """Return whether all rows are equal, so that they tell nothing about the samples."""
+    return all(np.array_equal(row, following) for row, following in pairwise(rows))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.evaluate import training_labels
+from scoring.inputs.matrix_builder import has_equal_rows
 from scoring.kernel import NEUTRAL, Moments, column_sums, gather, reference_moments
 from scoring.metrics import R2_TOLERANCE, Complexity, Quality, complexity, mean_quality, quality
 from scoring.neuco_bench.configuration import StandaloneSettings
@@ -263,7 +264,7 @@ def _join(
     labels = task.labels[labeled]
     is_scaled = normalize and task.kind is TaskType.REGRESSION
     index = np.array([rows[task.ids[place]] for place in labeled], dtype=np.intp)
-    if all(np.array_equal(matrix[row], matrix[index[0]]) for row in index):
+    if has_equal_rows(matrix[row] for row in index):
         raise OrganizerError(
             f"All {len(index)} samples of the task {task.name} have the same embedding of {count_of(matrix.shape[1], 'value')}.",
             hint="Check how the embeddings were computed, or exclude the task with task_filter.",

@@ -201,7 +201,7 @@ class BareClone:
         self._remotely("push", *options, "--", self._git.remote.url, f"{TIP}:{self._ref}")
 
     def tidy(self) -> None:
-        """Make one pack of the clone's if it has many."""
+        """Join the packs of the clone if it has many."""
         self._git.run("gc", "--auto", "--quiet", clone=self.path)
 
     def _remotely(self, *arguments: str) -> bytes:

@@ -111,11 +111,12 @@ def _passed(row: Standing, board: Board, names: Mapping[RowKey, str]) -> str:
     if not row.numbered:
         return ""
     up, before = row.move > 0, row.rank + row.move
+    moves = (MoveKind.OWN,) if up else (MoveKind.OWN, MoveKind.NEW)
     teams = [
         quoted(names[other.key])
         for other in board.standings
-        if other.numbered
-        and other.move_kind in ((MoveKind.OWN,) if up else (MoveKind.OWN, MoveKind.NEW))
+        if other.move_kind in moves  # few, of a long board
+        and other.numbered
         # Now on the one side of the row, before on the other or level with it.
         and (other.rank - row.rank) * row.move > 0
         and (other.move_kind is MoveKind.NEW or (other.rank + other.move - before) * row.move <= 0)

@@ -37,7 +37,8 @@ _MARKS = frozenset({"Mn", "Mc", "Me"})
 _ASSIGNED = zlib.decompress(Path(__file__).with_name("unicode14.zlib").read_bytes())
 """A bit for each character: whether it is in Unicode 14, that of Python 3.11. The properties of newer ones depend on the version of Python,
 so that another machine would render other bytes, and `verify` would contradict an honest challenge because of a team's name."""
-_QUOTES = str.maketrans("“”„‟", '""""')
+_QUOTES = dict.fromkeys(map(ord, '"“”„‟″ˮ❝❞〝〞〟＂'), "'")
+"""Double quotation marks, and what looks like one, to the single one that is usual within a quotation."""
 _FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠'")
 
 # Punctuation that has no meaning anywhere in a cell of a GitHub table.

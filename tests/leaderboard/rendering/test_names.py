@@ -190,12 +190,12 @@ def test_ordinary_names_stay_readable(name: str) -> None:
     assert markdown(name) == name
 
 
-@given(st.one_of(names, st.text("“”„‟ A", max_size=20)))
+@given(st.one_of(names, st.text('"“”„‟❞＂ A', max_size=20)))
 def test_a_quoted_name_does_not_end_its_quotation(text: str) -> None:
     """What follows in a name, such as a sentence about another team, does not look as if the organizers had decided it."""
     said = quoted(display_name(text))
     assert (said[0], said[-1]) == ("“", "”")
-    assert not set(said[1:-1]) & set("“”„‟")
+    assert not set(said[1:-1]) & set('"“”„‟❞＂')
 
 
 @given(names)

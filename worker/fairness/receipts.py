@@ -267,14 +267,16 @@ def take_over(tx: Transaction, log: bytes, *, now: datetime) -> int:
     """Let a restored state's log go on as :func:`continued` says, and note the restore; return the number of lines that it lacked."""
     lines = log.decode().splitlines()
     both = _in_common(lines, tx.batches())
-    if both < len(lines):
+    lacking = lines[both:]
+    if lacking:
         tx.remove_batches(both)
         waiting = set(tx.open_events())
-        for sequence, line in enumerate(lines[both:], both + 1):
+        for sequence, line in enumerate(lacking, both + 1):
             tx.add_batch(sequence, line, sorted(waiting.intersection(json.loads(line)["entries"])))
-    _tell_restored(tx, both + 1, len(lines), now=now)
+    last, _ = tx.last_batch()  # a reveal may have closed a batch since the comparison
+    _tell_restored(tx, last - len(lacking) + 1, last, now=now)
     tx.set_fact(LOG_UNSEEN, None)
-    return len(lines) - both
+    return len(lacking)
 
 
 def _tell_restored(tx: Transaction, first: int, last: int, *, now: datetime) -> None:

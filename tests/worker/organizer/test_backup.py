@@ -389,6 +389,13 @@ def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:
         assert receipts.receipts_file(tx) == log
         assert receipts.take_over(tx, log, now=now) == 0
         assert receipts.continued(public, log, key=key) == log
+        receipts.close_batch(tx, KEY, made_at=now.replace(day=4))
+        receipts.close_batch(tx, KEY, made_at=now.replace(day=5))  # by a reveal, after the comparison
+        assert receipts.take_over(tx, log, now=now) == 0
+        receipts.close_batch(tx, KEY, made_at=now.replace(day=6))
+        *_, line = receipts.read_log(receipts.receipts_file(tx) or b"")
+        assert line.restored is not None
+        assert (line.sequence, line.restored.first, line.restored.last) == (6, 6, 5)
 
 
 @pytest.mark.processes

@@ -213,8 +213,8 @@ def _on_the_board(receipt: Receipt, phase: RevealedPhase, now: datetime) -> Verd
             "your submission was revealed as private, but was not registered as private",
         )
         return not_revealed(  # the next push opens it
-            f"according to the reveal of {minute(revealed_at)}, your submission had not been answered: check the repository at its address"
-            " again later"
+            f"according to the reveal of {minute(revealed_at)}, your submission had not been answered by then. If it had been, that is"
+            " false; otherwise check the repository at its address again later"
         )
     ranked = {
         row.team_key: other.name

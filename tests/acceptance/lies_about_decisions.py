@@ -191,9 +191,21 @@ def _boards_before_the_end(story: Story) -> None:
         event.fields["q_mean"] = None
 
 
+def _boards_of_backdated_closes(story: Story) -> None:
+    """Do so, and register shortly before the close that each of these boards had closed the phase, which was opened again."""
+    _boards_before_the_end(story)
+    before = story.of(events.PHASE)[-2]
+    for board in story.boards("dev"):
+        decide(story, events.PHASE, before, closed_at=board.made_at.isoformat())
+    decide(story, events.PHASE, before)
+
+
 DECISIONS: dict[str, Lie] = {
     "boards of a phase that shows no values yet": Lie(
         _boards_before_the_end, "dev: boards", "board 1 was made before the close"
+    ),
+    "boards of a phase that is said later to have been closed then": Lie(
+        _boards_of_backdated_closes, "dev: boards", "board 1 was made before the close"
     ),
     "a disqualified team on the board": Lie(
         _shown_nevertheless, "dev: boards", "the last board is not the one that follows from the register"

@@ -318,7 +318,7 @@ class LeaderboardSection(Section):
         60,
         ge=0,
         le=86400,
-        description="Minimum seconds between pushes; `once` always pushes before it exits.",
+        description="Minimum seconds between pushes, at most `receipts_every`; `once` always pushes.",
     )
     receipts_every: float = Field(
         3600,

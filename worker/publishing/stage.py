@@ -273,6 +273,7 @@ class Publishing:
             self._failed(ended.error, now)
         elif isinstance(ended.act, CompareState):
             self._retry = Retry()
+            self.lift_interval()  # whoever has a receipt waits for the line of the log
         elif isinstance(ended.act, MakeBoards):
             self._pending = ended.act.kept
             if self._pending is None:
@@ -298,11 +299,11 @@ class Publishing:
         if self._files_retry.due(now) and (parts := files_branch.missing(tx, self._context.configuration)):
             last, tries = len(parts) == 1, self._files_retry.tries
             return PushPart(context=self._context, part=parts[0], last=last, tries=tries)
-        if not self._retry.due(now) or not has_begun(tx) or (self._rests(now) and not tx.publish_awaited()):
+        if not self._retry.due(now) or not has_begun(tx):
             return None
         if tx.fact(LOG_UNSEEN) or tx.fact(UNCOMPARED) or receipts.is_due(tx, now):
             return CompareState(context=self._context, history=self._history, tries=self._retry.tries)
-        if not self._is_behind(tx):
+        if not self._is_behind(tx) or (self._rests(now) and not tx.publish_awaited()):
             return None
         return MakeBoards(
             context=self._context, history=self._history, replay=self._replay, tries=self._retry.tries

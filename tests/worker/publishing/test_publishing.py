@@ -98,6 +98,19 @@ def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> N
 
 
 @pytest.mark.processes
+def test_the_log_goes_on_whatever_the_interval_of_pushes(harness: Harness) -> None:
+    """Three lines later, a score that is not in the log contradicts its receipt."""
+    harness.configure({"leaderboard": {"publish_every": 86400, "receipts_every": 3600}})
+    with harness.worker() as worker:
+        worker.drive()
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(lambda: worker.states().get(pk) == "posted")
+        worker.clock.advance(3600)
+        worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
+    assert harness.stdout(pk)["receipt"]["commitment"] in harness.published("receipts.jsonl")
+
+
+@pytest.mark.processes
 def test_a_board_that_a_decision_overtakes_is_not_stored(harness: Harness, worker: StepWorker) -> None:
     """It was computed before the phase was closed, and is made again."""
     harness.submit("A", embeddings(1))

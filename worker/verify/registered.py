@@ -127,7 +127,7 @@ def _unopened(log: Sequence[receipts.Line], revealed: Collection[RevealedPhase])
 
 
 def boards_follow(phase: RevealedPhase) -> Verdict:
-    """Compare the published history with the boards of the replay, and check that no later board is missing."""
+    """Compare the published history with the boards of the replay: no later one is missing, and none shows withheld values."""
     replay, moments = phase.replay, phase.document.boards
     if (needed := replay.unknown_phase) is not None:
         committed = needed in phase.repository.phases

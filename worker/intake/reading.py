@@ -131,7 +131,7 @@ class ReadSubmission(Call[Submission]):
         """Delay the submission and its answer, unless EvalAI does not have it any more, or somebody has moved it to another challenge."""
         row, elsewhere = tx.known(self.pk), self.elsewhere
         if isinstance(error, NotFound):
-            tx.note(self.pk, read_at=self.began_at, tries=0)
+            tx.note(self.pk, read_at=self.began_at)
             facts.follow_absence(tx, row, elsewhere=elsewhere, now=now)
             if elsewhere and row.evalai_shows is None and row.message_phase and row.excluded is None:
                 tx.report(f"hold:{row.pk}", holds.hidden(row), now=now)

@@ -119,6 +119,17 @@ def test_an_answer_that_evalai_does_not_take_is_kept_reported_once_and_tried_aga
         assert worker.alerts() == set()
 
 
+def test_an_answer_to_what_evalai_lacks_is_sent_less_and_less(harness: Harness, worker: StepWorker) -> None:
+    """Each try reads the submission first, and finds that EvalAI does not have it: this ends no back-off."""
+    pk = harness.submit("A", embeddings(1))
+    worker.finish(pk)
+    harness.decide("challenge", "retry", str(pk))
+    del harness.evalai.world.submissions[pk]
+    worker.tick_s = 1.0
+    worker.wait(120)
+    assert 5 < sum(entry.status == 404 for entry in harness.evalai.journal.requests("PUT")) < 10
+
+
 def test_retry_after_is_obeyed_to_the_second(tmp_path: Path, cells: Path) -> None:
     """When throttled, no call is made before the time that EvalAI named; then work continues and nothing is lost."""
     clock = ManualClock()

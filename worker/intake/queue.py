@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from scoring.errors import NeucoError
+from scoring.errors import OrganizerError
 from worker.challenge.context import Job
 from worker.evalai import Client, Message
 from worker.intake import facts
@@ -30,11 +30,16 @@ class ReceiveMessage(Call["Message | None"]):
     name = "poll"
     receipt: str | None = field(init=False, default=None)
 
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Take the receipt of the message before, which is used once: EvalAI may not know it any more."""
+        super().intent(tx, now)
+        self._old, self.session.receipt = self.session.receipt, None
+
     def perform(self, resource: Client) -> Message | None:
         """Receive at most one message; unless it is deleted, it comes back after half a minute."""
-        if self.session.receipt is not None:
-            with suppress(NeucoError):
-                resource.delete_message(self.session.receipt)
+        if self._old is not None:
+            with suppress(OrganizerError):
+                resource.delete_message(self._old)
         return resource.receive()
 
     def outcome(self, tx: Transaction, result: Message | None, now: datetime) -> None:

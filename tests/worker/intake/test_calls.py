@@ -355,6 +355,27 @@ def test_unknown_handles_are_given_up(harness: Harness, worker: StepWorker) -> N
     assert harness.evalai.queue_length() == 0
 
 
+def test_a_deletion_that_is_throttled_ends_its_poll(harness: Harness) -> None:
+    """A poll deletes a message and receives the next one: not at once, if EvalAI has asked for a pause. The message comes back."""
+
+    def throttled() -> list[int]:
+        return [number for number, entry in enumerate(calls(harness)) if entry.status == 429]
+
+    def spoil(where: str) -> None:
+        deletes = where == "before call poll" and harness.evalai.journal.effects("message_received")
+        if deletes and not throttled():
+            harness.evalai.faults.force(Fault.STORM)
+
+    with harness.worker(checkpoint=spoil) as worker:
+        harness.submit("A", embeddings(1))
+        worker.drive()
+        worker.advance(30)
+        (refused,) = throttled()
+        deletion, following = calls(harness)[refused : refused + 2]
+        assert (deletion.method, following.at > deletion.at) == ("POST", True)
+        assert harness.evalai.queue_length() == 0
+
+
 def test_a_wrong_challenge_or_phase_is_fatal_at_start(harness: Harness) -> None:
     """EvalAI's challenge must match the configuration before any submission is read."""
     for changes, code in (

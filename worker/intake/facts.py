@@ -78,6 +78,8 @@ def take_facts(
         tx.note(facts.pk, phase=phases.get(row.phase_pk or 0))
         _keep_address(tx, row.input_file, facts)
     tx.note(facts.pk, evalai_shows=changes.shown(facts), read_at=asked_at)
+    if row.state in ANSWERED | {State.CANCELLED}:  # nothing else is tried
+        tx.note(facts.pk, tries=0, not_before=None)
     fresh = _record_sender(tx, tx.known(facts.pk), facts, now=now)
     if fresh.state in ANSWERED:
         away = row.at_evalai.get("phase") == changes.ELSEWHERE

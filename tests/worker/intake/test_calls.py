@@ -119,6 +119,22 @@ def test_an_answer_that_evalai_does_not_take_is_kept_reported_once_and_tried_aga
         assert worker.alerts() == set()
 
 
+def test_a_reading_after_the_answer_that_failed_is_no_try_that_goes_on(harness: Harness) -> None:
+    """Once it has succeeded, `submissions` tells of no failure."""
+    failed = []
+
+    def spoil(where: str) -> None:
+        if where == "before call read" and harness.evalai.journal.requests("PUT") and not failed:
+            failed.append(where)
+            harness.evalai.faults.force(Fault.ERROR_BEFORE)
+
+    with harness.worker(checkpoint=spoil) as worker:
+        pk = harness.submit("A", b"nothing")
+        worker.drive()
+        assert (worker.state(pk), len(failed)) == (State.FAILED, 1)
+        assert (worker.row(pk).tries, worker.row(pk).not_before) == (0, None)
+
+
 def test_an_answer_to_what_evalai_lacks_is_sent_less_and_less(harness: Harness, worker: StepWorker) -> None:
     """Each try reads the submission first, and finds that EvalAI does not have it: this ends no back-off."""
     pk = harness.submit("A", embeddings(1))

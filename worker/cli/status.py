@@ -133,7 +133,6 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
         waiting = [row for row in active if row.posted is None]
         waits = reasons(tx, configuration, waiting, now)
     since = [row.submitted_at or row.first_seen_at for row in waiting]
-    retried = {row.pk for row in active if row.tries > 0 and row.hold is None}
     free_bytes, problem = session.files.free_bytes(), fault(configuration.state_dir)
     if not any(alert.code == "disk.reserve" for alert in alerts):
         problem = problem or below_reserve(free_bytes, configuration.submission.disk_reserve_gigabytes)
@@ -147,7 +146,7 @@ def _read_status(session: OrganizerSession) -> ChallengeStatus:
         waiting_for=waits,
         held={row.pk: row.hold_reason or row.hold for row in active if row.hold is not None},
         holds=dict(sorted(Counter(row.hold for row in active if row.hold is not None).items())),
-        retried=sorted(retried),
+        retried=sorted(row.pk for row in active if row.tries > 0 and row.hold is None),
         pending=sum(row.state in DECIDED for row in active),
         alerts=alerts,
         last_poll=polled_at,
@@ -272,7 +271,7 @@ def _rows(state: ChallengeStatus) -> list[tuple[str, str]]:
         *waits,
         *awaited,
         ("On hold", on_hold),
-        ("To send to EvalAI", count_of(state.pending, "call")),
+        ("To send to EvalAI", count_of(state.pending, "answer")),
         ("Last poll of the queue", _ago(state.last_poll, now)),
         ("Last comparison with EvalAI", _ago(state.last_reconcile, now)),
         ("Last push", _ago(state.last_push, now)),

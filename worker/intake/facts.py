@@ -14,7 +14,17 @@ from scoring.printable import count_of, name_some
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
 from worker.intake import changes, holds, names
-from worker.state import ACTIVE, ANSWERED, COUNTED, DECIDED, RESTORED, State, SubmissionRow, Transaction
+from worker.state import (
+    ACTIVE,
+    ANSWERED,
+    COUNTED,
+    DECIDED,
+    RESTORED,
+    UNSCORED,
+    State,
+    SubmissionRow,
+    Transaction,
+)
 
 ANSWERED_REMOTELY = frozenset({"finished", "failed"})
 PORTION = 200  # submissions to compare with the database at a time
@@ -98,7 +108,7 @@ def _leave_another(
     tx.note(row.pk, read_at=asked_at)
     if row.state in DECIDED and row.posted is not None:  # its changed answer stays here
         tx.move(row.pk, row.state, State.FAILED if row.state is State.REJECTED else State.POSTED)
-    elif row.state in ACTIVE:
+    elif row.state in ACTIVE | UNSCORED:
         cancel(tx, row)
     if _is_gone(facts):
         return
@@ -119,7 +129,8 @@ def follow_absence(tx: Transaction, row: SubmissionRow, *, elsewhere: bool, now:
     if known:
         shows = row.showing(phase=changes.ELSEWHERE) if elsewhere else row.showing(deleted=True)
         tx.note(row.pk, evalai_shows=shows)
-    if row.state in ACTIVE and row.posted is None and not (known and elsewhere):
+    unanswered = row.state in UNSCORED or (row.state in DECIDED and row.posted is None)
+    if unanswered and not (known and elsewhere):
         cancel(tx, row)
     changes.tell(tx, row.pk, now=now)
 

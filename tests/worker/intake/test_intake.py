@@ -228,6 +228,19 @@ def test_a_number_that_evalai_gives_again_ends_a_resumed_submission(
     assert (worker.state(first), worker.alerts()) == (State.CANCELLED, {"evalai.challenge_differs"})
 
 
+def test_what_evalai_does_not_have_any_more_needs_no_answer(harness: Harness, worker: StepWorker) -> None:
+    """Neither one that was resumed after its answer, nor an upload under way."""
+    resumed, upload = harness.submit("A", BAD), harness.evalai.begin_upload("B", "dev")
+    worker.drive()
+    harness.evalai.resume(resumed)
+    worker.drive(lambda: worker.state(resumed) is State.ACKNOWLEDGED)
+    harness.evalai.world.submissions.clear()
+    with worker.store.write() as tx:
+        tx.note(upload, read_at=None)  # as when no page of the listing has its author
+    worker.wait(120)
+    assert {worker.state(pk) for pk in (resumed, upload)} == {State.CANCELLED}
+
+
 def test_a_number_that_evalai_gives_again_gets_nothing_of_the_earlier_submission(
     harness: Harness, worker: StepWorker
 ) -> None:

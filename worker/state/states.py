@@ -20,7 +20,7 @@ class State(StrEnum):
     RECEIVED = "received"
     """Known by its pk; its facts have not been read yet."""
     ACKNOWLEDGED = "acknowledged"
-    """Its facts are stored in the database; the queue's message may be deleted."""
+    """Its facts are stored in the database."""
     UPLOADING = "uploading"
     """A large upload is under way: EvalAI shows a placeholder instead of the file. Nobody is to be answered yet."""
     FETCHED = "fetched"
@@ -86,7 +86,7 @@ UNFINISHED = ACTIVE | {State.UPLOADING, State.POSTED}
 """States that the worker still has to change."""
 
 DECIDED = frozenset({State.SCORED, State.REJECTED})
-"""The outbox: states in which the answer is decided, and is due at EvalAI."""
+"""States in which the answer is decided, and is due at EvalAI."""
 
 UNSCORED = ACTIVE - DECIDED | {State.UPLOADING}
 """States in which what is answered is not decided yet."""

@@ -27,6 +27,7 @@ from worker.state import ALERT_AFTER_TRIES, State, SubmissionRow, Transaction
 
 READ_TIMEOUT_S = 30.0  # seconds without a byte
 SETTLES_S = 10.0  # after a message; less if the queue is polled more often
+UNFETCHED = (State.ACKNOWLEDGED, State.UPLOADING)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,7 +50,7 @@ class FetchFile(Act[FileStore, str]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Note when it begins."""
-        if tx.known(self.row.pk).state not in (State.ACKNOWLEDGED, State.UPLOADING):
+        if tx.known(self.row.pk).state not in UNFETCHED:
             raise NotDue
         self._begun_at = now
 
@@ -112,8 +113,8 @@ class FetchFile(Act[FileStore, str]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Reject a file that is too large; after every other failure, try again."""
-        tx.move(self.row.pk, State.UPLOADING, State.ACKNOWLEDGED)
         if isinstance(error, ParticipantError):
+            tx.move(self.row.pk, State.UPLOADING, State.ACKNOWLEDGED)
             self._reject(tx, error, now)
         else:
             self._retry(tx, error, now)
@@ -124,7 +125,7 @@ class FetchFile(Act[FileStore, str]):
 
     def _retry(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         current = tx.known(self.row.pk)
-        if current.state is not State.ACKNOWLEDGED:  # the submission has ended meanwhile
+        if current.state not in UNFETCHED:  # the submission has ended meanwhile
             return
         # The link has expired; the next reading of the submission brings a fresh one.
         values = {"read_at": None} if error.code == "file.link_expired" else {}

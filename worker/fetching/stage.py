@@ -8,7 +8,7 @@ from functools import partial
 
 from worker.answers import answers, turns
 from worker.challenge.context import Context, seconds
-from worker.fetching.act import FetchFile
+from worker.fetching.act import UNFETCHED, FetchFile
 from worker.fetching.housekeeping import below_reserve
 from worker.runtime.acts import Runner, Start
 from worker.runtime.storage import FileStore
@@ -62,7 +62,7 @@ class Fetching:
 
         An upload under way is looked at, too, because the message that it is complete may be lost, or may never be sent.
         """
-        unfetched = tx.submissions([State.ACKNOWLEDGED, State.UPLOADING])
+        unfetched = tx.submissions(UNFETCHED)
         if not unfetched:
             return None
         # A file that waits for a person, its phase, its next try or its team's last answer must not keep others from being fetched.

@@ -273,6 +273,20 @@ def test_an_abandoned_upload_is_checked_less_and_less_and_reported_after_a_day(
     assert [harness.posts(pk) for pk in pks] == [[], []]
 
 
+def test_a_look_that_fails_is_repeated_and_leaves_an_upload_one(harness: Harness, worker: StepWorker) -> None:
+    """Nobody is to be answered because a download failed; and an alert about old uploads goes on."""
+    pk = begun(harness, worker)
+    harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,), origins=("media",)))
+    worker.wait(120)
+    assert (worker.state(pk), worker.failed(pk) > 2) == (State.UPLOADING, True)
+    assert worker.daemon.waiting(worker.clock.now()).nothing
+    harness.evalai.set_faults(FaultPlan())
+    harness.evalai.finish_upload(pk, embeddings(1), message=False)
+    worker.wait(60)
+    worker.finish(pk)
+    assert worker.alerts() == set()
+
+
 def test_a_message_that_precedes_the_file_causes_no_failure(harness: Harness) -> None:
     """The placeholder is fetched once more shortly after the message."""
     harness.configure({"evalai": {"reconcile_every": 60}})  # the message comes first

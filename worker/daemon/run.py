@@ -217,7 +217,7 @@ def _drain(
 
 
 class Patience:
-    """Decides when `once` gives up: when nothing has progressed for a while. Finding the queue empty does not count as progress.
+    """Decides when `once` gives up: when nothing has progressed for a while. A message is progress, finding the queue empty is not.
 
     Args:
         configuration: Retries come after `evalai.poll_every`, answers at multiples of `submission.answer_grid`.
@@ -226,13 +226,14 @@ class Patience:
     def __init__(self, configuration: Configuration) -> None:
         self._after_failures_s = min(10.0, 3 * configuration.evalai.poll_every)
         self._at_all_s = max(ONCE_STUCK_S, 2 * configuration.submission.answer_grid)
-        self._left: Waiting | None = None
+        self._seen: tuple[Waiting, str | None] | None = None
         self._since_s = 0.0
 
     def ended(self, worker: Worker, left: Waiting, clock_s: float) -> bool:
         """Return whether it is time to give up; while a child works or a draw is fetched, their own deadlines apply instead."""
-        if left != self._left or worker.evaluation.busy or worker.fetching.busy or worker.beacon.busy:
-            self._left, self._since_s = left, clock_s
+        seen = left, worker.intake.session.receipt
+        if seen != self._seen or worker.evaluation.busy or worker.fetching.busy or worker.beacon.busy:
+            self._seen, self._since_s = seen, clock_s
         # A failed push does not count while the queue is still being read, because what waits there is not known yet.
         unpushed = worker.publishing.last_error is not None and worker.intake.drained
         failing = worker.intake.calls.failing or unpushed or left.stuck + left.paused > 0

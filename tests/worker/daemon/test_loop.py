@@ -23,7 +23,7 @@ from tests.waiting import LIMIT_S
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, ROOT, Harness, StepWorker, embeddings
 from worker.daemon.health import SILENT_FOR, HealthServer, _HealthHandler, health
-from worker.daemon.run import LONGEST_WAIT_S, repeat, step
+from worker.daemon.run import LONGEST_WAIT_S, Patience, repeat, step
 from worker.daemon.schedule import Schedule
 from worker.daemon.signals import Signals, Watchdog
 from worker.daemon.start import utc_now
@@ -201,3 +201,15 @@ def test_a_container_is_healthy_as_long_as_the_loop_runs(worker: StepWorker) -> 
     assert not healthy(port)
     with served(worker, silent=2 * SILENT_FOR) as port:
         assert not healthy(port)
+
+
+def test_once_does_not_give_up_while_the_queue_has_messages(harness: Harness, worker: StepWorker) -> None:
+    """After days without a worker, the listing names hundreds of submissions, and their messages may be read long after the answers."""
+    worker.drive()
+    daemon = worker.daemon
+    patience = Patience(daemon.context.configuration)
+    left, receipts = daemon.waiting(worker.clock.now()), ("a", "b", None)
+    for number, receipt in enumerate(receipts):
+        daemon.intake.session.receipt = receipt
+        assert not patience.ended(daemon, left, 60.0 * number)
+    assert patience.ended(daemon, left, 60.0 * (len(receipts) + 1))

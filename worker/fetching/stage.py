@@ -62,7 +62,12 @@ class Fetching:
 
         An upload under way is looked at, too, because the message that it is complete may be lost, or may never be sent.
         """
-        unfetched = tx.submissions(UNFETCHED)
+        unfetched = [
+            row
+            for row in tx.submissions(UNFETCHED)
+            if row.can_go_on(now)
+            and row.read_at is not None  # otherwise its address is stale, and the intake reads it again
+        ]
         if not unfetched:
             return None
         # A file that waits for a person, its phase, its next try or its team's last answer must not keep others from being fetched.
@@ -75,14 +80,7 @@ class Fetching:
         enough = AHEAD + configuration.scoring.at_once
         if sum(row.team_key not in later for row in ready) >= enough:
             return None
-        waiting = [
-            row
-            for row in unfetched
-            if row.can_go_on(now)
-            and row.team_key not in later
-            and row.read_at is not None  # otherwise its address is stale, and the intake reads it again
-        ]
-        chosen = turns.next_in_turn(tx, waiting)
+        chosen = turns.next_in_turn(tx, [row for row in unfetched if row.team_key not in later])
         if chosen is None:
             return None
         return FetchFile(context=self._context, row=chosen, time_out_s=self._deadline_s)

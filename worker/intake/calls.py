@@ -1,7 +1,8 @@
 """Calls to EvalAI: one at a time, within the account's budget, and with a back-off after a failure.
 
 All calls go through one runner, one after another, so that a reading that began before an answer was sent is never recorded after it. A
-refused token or an exhausted budget delays every call; any other failure delays only calls of the same kind.
+refused token or an exhausted budget delays every call; any other failure delays only the submission that the call is about or, if it is
+about none, calls of the same kind.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, cast
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from worker.answers import answers
 from worker.challenge.configuration import Configuration
-from worker.challenge.context import Context
+from worker.challenge.context import Context, seconds
 from worker.evalai import AccountRefused, Budget, Client, NotPermitted, Retry, Throttled, TokenRefused
 from worker.intake.session import CLOCKS_AGREE, Session, clocks_differ
 from worker.runtime.acts import Act, Result, Runner
@@ -68,8 +69,12 @@ class Call(Act[Client, Result]):
         """
         tries, key = self.retry.tries, f"evalai.{self.name}"
         if self.pk is not None:
-            tries, key = tx.known(self.pk).tries, f"{self.name}:{self.pk}"
-            tx.note(self.pk, not_before=self.context.retry_at(now, tries), tries=tries + 1)
+            row, grid = tx.known(self.pk), self.context.configuration.submission.answer_grid
+            tries, key = row.tries, f"{self.name}:{self.pk}"
+            again = self.context.retry_at(now, tries)
+            if answers.waits(row, again, grid=seconds(grid)):
+                again = row.due_at  # no failure makes an answer leave before its moment
+            tx.note(self.pk, not_before=again, tries=tries + 1)
         if self.is_told(error, tries):
             tx.report(key, error, now=now)
 

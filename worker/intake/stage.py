@@ -191,7 +191,8 @@ class Intake:
         """Return the submissions whose answers may leave now, and those that must be read before theirs may."""
         due, stale = [], []
         for row in sorted(tx.submissions(DECIDED), key=lambda row: row.due_at):
-            if self._waits(row, now + LOOK_AHEAD) or row.disputed:
+            ahead = timedelta() if row.tries else LOOK_AHEAD  # after a failure, it is read at the moment
+            if self._waits(row, now + ahead) or row.disputed:
                 continue
             # EvalAI was read after the answer was decided; a decision in the future means that the clock was set back
             later = row.read_at is not None and (row.decided_at <= row.read_at or row.decided_at > now)

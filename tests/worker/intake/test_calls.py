@@ -119,6 +119,29 @@ def test_an_answer_that_evalai_does_not_take_is_kept_reported_once_and_tried_aga
         assert worker.alerts() == set()
 
 
+@pytest.mark.parametrize("early_s", [200, 4])
+def test_a_reading_that_fails_lets_no_answer_leave_early(harness: Harness, early_s: float) -> None:
+    """Neither long before the moment, of a submission that the whole listing lacks, nor shortly before, as each answer needs one."""
+    harness.configure({"submission": {"answer_grid": 300}})
+    failing = True
+
+    def spoil(where: str) -> None:
+        if where == "before call read" and failing:
+            harness.evalai.faults.force(Fault.ERROR_BEFORE)
+
+    with harness.worker(checkpoint=spoil) as worker:
+        pk = harness.submit("A", embeddings(1))
+        until_scored(worker, pk)
+        moment = worker.row(pk).due_at
+        worker.tick_s = 1.0
+        worker.clock.advance((moment - worker.clock.now()).total_seconds() - early_s)
+        worker.daemon.intake.session.unlisted += [pk] * (early_s > 100)
+        worker.drive(lambda: worker.failed(pk) > 0)
+        failing = False
+        worker.drive(lambda: bool(harness.posts(pk)))
+        assert 0 <= (worker.clock.now() - moment).total_seconds() < 3
+
+
 def test_a_reading_after_the_answer_that_failed_is_no_try_that_goes_on(harness: Harness) -> None:
     """Once it has succeeded, `submissions` tells of no failure."""
     failed = []

@@ -165,6 +165,7 @@ def test_phases_moves_and_figure(page: Page, pages: Path) -> None:
     site = embed2scale_site()
     assert teams(page) == names_of(site, 1)
     page.get_by_role("link", name="dev").click()
+    page.locator("section#dev").wait_for()  # the page follows its address a moment later
     assert teams(page) == names_of(site, 0)
     assert page.get_by_role("link", name="dev").get_attribute("aria-current") == "true"
 

@@ -31,9 +31,9 @@ from worker.evalai import (
     Unintelligible,
     Unreachable,
     records,
-    token_expiry,
 )
 from worker.evalai.errors import failure
+from worker.evalai.transport import token_expiry
 from worker.sandbox import (
     Fault,
     Listener,

@@ -69,8 +69,7 @@ def test_a_line_that_is_due_first_is_not_signed_again(begun: Harness) -> None:
         stops(worker)
         pk = begun.submit("C", embeddings(3))
         worker.drive(lambda: worker.states().get(pk) == State.FETCHED)
-        for _ in range(20):
-            worker.step()
+        worker.wait(30)
         assert worker.states()[pk] == State.FETCHED
         assert git("rev-parse", "main", at=begun.board) == tip
         with worker.store.read() as tx:
@@ -167,8 +166,7 @@ def test_nothing_is_answered_before_the_public_log_was_read(harness: Harness) ->
     roll_back(harness)
     with harness.worker() as worker:
         stops(worker)
-        for _ in range(20):
-            worker.step()
+        worker.wait(30)
     assert harness.posts(pk) == posted
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -34,8 +35,24 @@ def test_a_new_database_has_the_tables_of_the_code(database: sa.Engine) -> None:
     assert rows(database, "alembic_version") == [(migrations.HEAD,)]
 
 
+def test_other_tables_have_another_revision() -> None:
+    """Otherwise a database of an earlier version is taken for one of this version, until a statement fails."""
+    columns = sorted(
+        f"{column} {column.type} {column.nullable} {column.primary_key}"
+        for table in metadata.tables.values()
+        for column in table.columns
+    )
+    digest = hashlib.sha256("\n".join(columns).encode()).hexdigest()[:8]
+    assert migrations.HEAD.endswith(f"_{digest}")
+
+
 @pytest.mark.parametrize(
-    "change", ["UPDATE alembic_version SET version_num = '9999'", "DROP TABLE alembic_version"]
+    "change",
+    [
+        "UPDATE alembic_version SET version_num = '9999'",
+        "UPDATE alembic_version SET version_num = 'baseline'",
+        "DROP TABLE alembic_version",
+    ],
 )
 def test_a_database_of_another_format_is_refused_and_left_alone(
     url: str, database: sa.Engine, change: str

@@ -6,7 +6,7 @@ from alembic import op
 
 from worker.state.schema import metadata
 
-revision = "baseline"
+revision = "tables_c178db83"
 down_revision: str | None = None
 
 

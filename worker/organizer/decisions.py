@@ -175,6 +175,6 @@ def retry(session: OrganizerSession, pk: int) -> str:
         if row.disputed:
             tx.note(pk, read_at=None, insisted=row.phase is not None)
             return f"Submission {pk} was on hold: {row.hold_reason} The worker continues with it, if the configuration has its phase."
-        if row.tries:
+        if row.tries and tx.known(pk).not_before is None:
             return f"Submission {pk} ({row.state}) is tried again now, after {count_of(row.tries, 'failed attempt')}."
         return f"Submission {pk} ({row.state}) only waits, and `neuco-worker submissions` says for what; nothing was done."

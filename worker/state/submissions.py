@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from worker.state.rows import SubmissionRow
 from worker.state.schema import QUERIES, Tables, alerts, submissions
-from worker.state.states import ACTIVE, ANSWERED, TRANSITIONS, UNFINISHED, State
+from worker.state.states import ACTIVE, ANSWERED, DECIDED, TRANSITIONS, UNFINISHED, State
 
 STEPS = ("elsewhere", "evaluate", "fetch", "hold", "post", "read", "running", "set-back")
 """What comes before the number in the keys of alerts that end with their submission."""
@@ -211,10 +211,11 @@ class Submissions(Tables):
         )
 
     def release(self, pk: int | None = None) -> None:
-        """End the wait of a submission, or of all, for a retry; the answer grid still applies to what has not failed."""
+        """End the wait of a submission, or of all, for a retry; an answer that was never sent keeps its moment on the answer grid."""
+        unsent = submissions.c.state.in_(DECIDED) & submissions.c.sent_at.is_(None)
         self._connection.execute(
             submissions.update()
-            .where(submissions.c.pk == pk if pk is not None else sa.true(), submissions.c.tries > 0)
+            .where(submissions.c.pk == pk if pk is not None else sa.true(), submissions.c.tries > 0, ~unsent)
             .values(not_before=None)
         )
 

@@ -142,6 +142,34 @@ def test_a_reading_that_fails_lets_no_answer_leave_early(harness: Harness, early
         assert 0 <= (worker.clock.now() - moment).total_seconds() < 3
 
 
+@pytest.mark.parametrize("released_by", ["restart", "retry"])
+def test_a_try_at_once_lets_no_answer_leave_early(harness: Harness, released_by: str) -> None:
+    """A reading has failed before the moment: a restart, and the organizer's `retry`, end no wait for the answer grid."""
+    harness.configure({"submission": {"answer_grid": 300}})
+    failing = True
+
+    def spoil(where: str) -> None:
+        if where == "before call read" and failing:
+            harness.evalai.faults.force(Fault.ERROR_BEFORE)
+
+    with harness.worker(checkpoint=spoil) as worker:
+        pk = harness.submit("A", embeddings(1))
+        until_scored(worker, pk)
+        moment = worker.row(pk).due_at
+        worker.daemon.intake.session.unlisted.append(pk)
+        worker.drive(lambda: worker.failed(pk) > 0)
+        failing = False
+        if released_by == "retry":
+            assert "only waits" in harness.decide("challenge", "retry", str(pk))
+        else:
+            worker.restart()
+        assert worker.row(pk).due_at == moment
+        worker.wait((moment - worker.clock.now()).total_seconds() - 10)
+        assert harness.posts(pk) == []
+        worker.wait(20)
+        assert len(harness.posts(pk)) == 1
+
+
 def test_a_reading_after_the_answer_that_failed_is_no_try_that_goes_on(harness: Harness) -> None:
     """Once it has succeeded, `submissions` tells of no failure."""
     failed = []

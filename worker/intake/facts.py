@@ -255,12 +255,13 @@ def _follow_open(
     tx: Transaction, row: SubmissionRow, facts: Submission, *, challenge: int, now: datetime
 ) -> None:
     """Update a submission that still needs an answer."""
-    gone = _is_gone(facts) and not row.insisted
+    again = row.posted is not None and row.answer is not None
+    if again and row.phase is not None and not row.disputed:
+        return  # an answer is sent again, or a rescore has changed it: either replaces what is there
+    gone = _is_gone(facts) and not (row.insisted or again)
     answered = facts.status in ANSWERED_REMOTELY and not row.insisted
     foreign = answered and row.posted is None and row.sent_at is None  # else it may be ours
     earlier = tx.fact("reconciled_at") is None or row.phase is None
-    if row.posted is not None and row.answer is not None and (gone or answered):
-        return  # an answer is sent again, or a rescore has changed it: either replaces what is there
     if gone or (foreign and earlier):
         cancel(tx, row)
         if gone and row.hold == holds.NUMBER_USED:

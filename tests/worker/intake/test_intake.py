@@ -186,6 +186,29 @@ def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
     assert worker.alerts() == set()
 
 
+def test_an_answer_that_is_sent_again_waits_for_its_phase_without_a_call(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """EvalAI shows it as finished all the time; the organizer is told, and it leaves once the configuration has the phase again."""
+    pk = harness.submit("A", embeddings(1), phase="eval")
+    worker.finish(pk)
+    document = harness.path.read_text()
+    harness.configure({"phases": {"eval": None}})
+    harness.path.write_text(harness.path.read_text().replace("  eval: null\n", ""))
+    worker.reload()
+    with worker.store.write() as tx:  # as a rescore
+        tx.move(pk, State.PUBLISHED, State.SCORED, decided_at=worker.clock.now())
+    calls = len(harness.evalai.journal.requests())
+    worker.drive(
+        lambda: worker.row(pk).hold is not None or len(harness.evalai.journal.requests()) > calls + 9
+    )
+    assert worker.row(pk).hold == "facts.phase_unconfigured"
+    harness.path.write_text(document)
+    worker.reload()
+    worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
+    assert (len(harness.posts(pk)), worker.alerts()) == (2, set())
+
+
 def test_a_participants_message_decides_no_phase(harness: Harness, worker: StepWorker) -> None:
     """A participant can send one about any submission, and names the phase in it; only what EvalAI itself writes counts."""
     worker.drive()

@@ -18,7 +18,7 @@ from worker.intake import facts, holds, waiting
 from worker.intake.calls import Call
 from worker.intake.phases import record_terms
 from worker.intake.session import OVERLAP, RemoteChallenge, Session, phase_faults, read_remote
-from worker.state import ACTIVE, Transaction
+from worker.state import ACTIVE, ANSWERED, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, because anybody may edit them
@@ -132,6 +132,9 @@ class ReadSubmission(Call[Submission]):
         row, elsewhere = tx.known(self.pk), self.elsewhere
         if isinstance(error, NotFound):
             tx.note(self.pk, read_at=self.began_at)
+            tx.resolve_alert(f"read:{self.pk}")
+            if row.state in ANSWERED:  # nothing else is tried
+                tx.note(self.pk, tries=0, not_before=None)
             facts.follow_absence(tx, row, elsewhere=elsewhere, now=now)
             if elsewhere and row.evalai_shows is None and row.message_phase and row.excluded is None:
                 tx.report(f"hold:{row.pk}", holds.hidden(row), now=now)

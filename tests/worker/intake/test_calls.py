@@ -170,6 +170,19 @@ def test_a_try_at_once_lets_no_answer_leave_early(harness: Harness, released_by:
         assert len(harness.posts(pk)) == 1
 
 
+def test_that_evalai_lacks_a_submission_ends_a_reading_that_failed(harness: Harness) -> None:
+    """It is an answer, too: the alert ends, and `submissions` tells of no next try."""
+    with harness.worker() as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.finish(pk)
+        harness.evalai.edit(pk, phase="elsewhere")
+        with worker.store.write() as tx:  # as after failed readings
+            tx.note(pk, read_at=None, tries=3, not_before=worker.clock.now())
+            tx.raise_alert(f"read:{pk}", "evalai.unreachable", "It fails.", now=worker.clock.now())
+        worker.drive(lambda: worker.row(pk).read_at is not None)
+        assert (worker.failed(pk), worker.alerts()) == (0, {"facts.changed"})
+
+
 def test_a_reading_after_the_answer_that_failed_is_no_try_that_goes_on(harness: Harness) -> None:
     """Once it has succeeded, `submissions` tells of no failure."""
     failed = []

@@ -115,9 +115,9 @@ def _entries(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision
     for entry, history in replay.registered.items():
         for earlier, later in zip([None, *history.events], history.events, strict=False):
             for text, reason in _moved(replay, earlier, later, first_ranked):
-                name = f"submission {later.submission} of {_team(later)}"
+                name = f"submission {later.submission} of {team_of(later)}"
                 yield _decision(later.at, DecisionKind.ENTRY, f"{name} {text}", reason, later.submission)
-            before, team = _team(earlier or later), _team(later)
+            before, team = team_of(earlier or later), team_of(later)
             if before != team and entry in entries:
                 text = f"team {before} is now called {team}"
                 renamed.setdefault((before, team), _decision(later.at, DecisionKind.OTHER, text))
@@ -129,13 +129,14 @@ def _teams(replay: PhaseReplay, entries: Collection[str]) -> Iterator[Decision]:
     for team, history in replay.teams.items():
         for event in history.events:
             sent = (replay.registered[entry].at(event.at) for entry in replay.registered if entry in entries)
-            names = [_team(facts) for facts in sent if facts is not None and facts.team_key == team]
+            names = [team_of(facts) for facts in sent if facts is not None and facts.team_key == team]
             what = "was disqualified with all its" if event.disqualified else "was reinstated with all its"
             text = f"team {names[-1] if names else f'number {team}'} {what} submissions"
             yield _decision(event.at, DecisionKind.ENTRY, text, event.reason)
 
 
-def _team(facts: SubmissionEvent) -> str:
+def team_of(facts: SubmissionEvent) -> str:
+    """Return the team that sent a submission, for a sentence."""
     return quoted(display_name(facts.team or ""))
 
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from itertools import takewhile
 
 from leaderboard import Decision, DecisionKind
-from leaderboard.rendering import display_name, quoted, rank_changes
+from leaderboard.rendering import rank_changes
 from scoring.printable import name_some
-from worker.fairness.decisions import TAKEN_OFF, minute
+from worker.fairness.decisions import TAKEN_OFF, minute, team_of
 from worker.fairness.decisions import decisions as decided
 from worker.fairness.events import SubmissionEvent
 from worker.fairness.places import LATE, PRIVATE, Place
@@ -33,7 +33,7 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
         effect = f" (on the next board, these ranks changed: {name_some(changes)})" if changes else ""
         sentences.append(f"{told(decision)}{effect}")
     sentences += [  # they would count if the board had not been closed before
-        f"submission {placed.facts.submission} of {quoted(display_name(placed.facts.team or ''))} was answered after the board was closed"
+        f"submission {placed.facts.submission} of {team_of(placed.facts)} was answered after the board was closed"
         for placed in phase.places.values()
         if (placed.place, placed.why) == (Place.NOT_COUNTED, LATE)
     ]

@@ -17,13 +17,12 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.rendering import display_name, quoted
 from scoring.engines import TOLERANCE
 from scoring.evaluate import tested, tested_positives
 from scoring.printable import all_of, count_of, name_some
 from scoring.randomness import test_parts
 from scoring.tasks import TaskType
-from worker.fairness.decisions import minute
+from worker.fairness.decisions import minute, team_of
 from worker.fairness.events import ScoreEvent, SubmissionEvent
 from worker.fairness.membership import ShownValue
 from worker.fairness.places import PRIVATE, Place
@@ -322,7 +321,7 @@ def placed(phase: RevealedPhase) -> Verdict:
         why = kept or ("it has no score on the present tasks" if last.answered else why)
         days = (phase.document.revealed_at - first.at).total_seconds() / 86_400
         listed.append(
-            f"submission {first.submission} of {quoted(display_name(first.team or ''))} ({why}; registered on {minute(first.at)},"
+            f"submission {first.submission} of {team_of(first)} ({why}; registered on {minute(first.at)},"
             f" {days:.1f} days before the reveal)"
         )
     if not listed:

@@ -131,9 +131,8 @@ class PushPart(PushAct[Published]):
     def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
         """Record what the branch has, and publish its name with the last part."""
         configuration = self.configuration
-        if (
-            result.rewritten or result.files != result.own
-        ):  # the tip may be ours from a push whose end was lost
+        # A tip that is not the last commit may be ours, from a push whose end was lost.
+        if result.rewritten or result.files != result.own:
             compare(tx, configuration, result.files, now=now)
         parts = (*known(tx, configuration).parts, self.part.name)
         _record(tx, configuration, PushedFiles(commit=result.commit, parts=parts))

@@ -219,9 +219,8 @@ def drawn(phase: RevealedPhase) -> Verdict:
     """Report what decided the splits of a phase, and whether anybody could have chosen it."""
     name, missed = phase.name, 0
     naming: manifests.Commitment | None = None
-    values: list[
-        tuple[manifests.Commitment, manifests.Commitment]
-    ] = []  # the one that announces a value, and the one that mixes it in
+    # Pairs of the commitment that announces a value, and the one that mixes it in.
+    values = list[tuple[manifests.Commitment, manifests.Commitment]]()
     for entry in phase.repository.commitments:
         if name in entry.draws:
             missed += naming is not None and naming.draws[name].at <= entry.made_at

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -119,9 +121,14 @@ def test_an_answer_that_evalai_does_not_take_is_kept_reported_once_and_tried_aga
         assert worker.alerts() == set()
 
 
-@pytest.mark.parametrize("early_s", [200, 4])
-def test_a_reading_that_fails_lets_no_answer_leave_early(harness: Harness, early_s: float) -> None:
-    """Neither long before the moment, of a submission that the whole listing lacks, nor shortly before, as each answer needs one."""
+@contextmanager
+def after_a_failed_reading(
+    harness: Harness, *, early_s: float | None = None
+) -> Iterator[tuple[StepWorker, int, datetime]]:
+    """Yield a worker, a submission whose reading has failed while its answer waits for the grid, and the answer's moment.
+
+    The reading was that of one that the whole listing lacked; shortly before the moment, it was the one that each answer needs.
+    """
     harness.configure({"submission": {"answer_grid": 300}})
     failing = True
 
@@ -133,11 +140,20 @@ def test_a_reading_that_fails_lets_no_answer_leave_early(harness: Harness, early
         pk = harness.submit("A", embeddings(1))
         until_scored(worker, pk)
         moment = worker.row(pk).due_at
-        worker.tick_s = 1.0
-        worker.clock.advance((moment - worker.clock.now()).total_seconds() - early_s)
-        worker.daemon.intake.session.unlisted += [pk] * (early_s > 100)
+        if early_s is not None:
+            worker.tick_s = 1.0
+            worker.clock.advance((moment - worker.clock.now()).total_seconds() - early_s)
+        if early_s is None or early_s > 100:
+            worker.daemon.intake.session.unlisted.append(pk)
         worker.drive(lambda: worker.failed(pk) > 0)
         failing = False
+        yield worker, pk, moment
+
+
+@pytest.mark.parametrize("early_s", [200, 4])
+def test_a_reading_that_fails_lets_no_answer_leave_early(harness: Harness, early_s: float) -> None:
+    """Neither long before the moment, of a submission that the whole listing lacks, nor shortly before, as each answer needs one."""
+    with after_a_failed_reading(harness, early_s=early_s) as (worker, pk, moment):
         worker.drive(lambda: bool(harness.posts(pk)))
         assert 0 <= (worker.clock.now() - moment).total_seconds() < 3
 
@@ -145,20 +161,7 @@ def test_a_reading_that_fails_lets_no_answer_leave_early(harness: Harness, early
 @pytest.mark.parametrize("released_by", ["restart", "retry"])
 def test_a_try_at_once_lets_no_answer_leave_early(harness: Harness, released_by: str) -> None:
     """A reading has failed before the moment: a restart, and the organizer's `retry`, end no wait for the answer grid."""
-    harness.configure({"submission": {"answer_grid": 300}})
-    failing = True
-
-    def spoil(where: str) -> None:
-        if where == "before call read" and failing:
-            harness.evalai.faults.force(Fault.ERROR_BEFORE)
-
-    with harness.worker(checkpoint=spoil) as worker:
-        pk = harness.submit("A", embeddings(1))
-        until_scored(worker, pk)
-        moment = worker.row(pk).due_at
-        worker.daemon.intake.session.unlisted.append(pk)
-        worker.drive(lambda: worker.failed(pk) > 0)
-        failing = False
+    with after_a_failed_reading(harness) as (worker, pk, moment):
         if released_by == "retry":
             assert "only waits" in harness.decide("challenge", "retry", str(pk))
         else:

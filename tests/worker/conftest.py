@@ -38,7 +38,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """The clock of a challenge; a module in which commands use the real clock overrides it."""
+    """The clock of a challenge; a module in which commands use the real clock has that of :func:`today`."""
     return ManualClock()
 
 

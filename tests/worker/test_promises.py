@@ -16,7 +16,7 @@ import yaml
 from scoring.errors import OrganizerError
 from tests.worker.harness.drand import drawing
 from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git
+from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git, today
 from worker.challenge.configuration import load
 from worker.challenge.secrets import public_value
 from worker.challenge.setups import read_phase, read_phases, read_secret
@@ -30,14 +30,9 @@ from worker.verify import Status, receipt_verdicts, verdicts
 from worker.verify.public import opened as opened_repository
 
 pytestmark = pytest.mark.processes
+clock = today
 
 SET_BACK_S = 200  # within what a check forgives between a commitment and a score
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """It is today, because commands use the real clock."""
-    return ManualClock(datetime.now(UTC))
 
 
 def lies(harness: Harness, stdout: Mapping[str, Any] | None = None) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from scoring.errors import InfrastructureError, OrganizerError
-from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git, stored
+from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git, stored, today
 from tests.worker.harness.overtaken import Overtaken
 from tests.worker.test_promises import lies
 from worker.challenge.configuration import load
@@ -30,12 +30,7 @@ from worker.sandbox import ManualClock
 from worker.state import schema
 
 pytestmark = pytest.mark.processes
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """It is today, because commands use the real clock."""
-    return ManualClock(datetime.now(UTC))
+clock = today
 
 
 def recorded(worker: StepWorker, phase: str = "dev") -> PhaseRecord:

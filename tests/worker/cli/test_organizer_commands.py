@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
-from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git, today
 from tests.worker.harness.overtaken import Overtaken
 from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
@@ -22,17 +22,12 @@ from worker.organizer import decisions
 from worker.organizer.board_by_hand import close, publish_now, reopen, wait_for_answers
 from worker.organizer.reveal import choose, reveal
 from worker.organizer.session import open_session
-from worker.sandbox import Fault, FaultPlan, ManualClock
+from worker.sandbox import Fault, FaultPlan
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
 
 pytestmark = pytest.mark.processes
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """It is today, because commands use the real clock."""
-    return ManualClock(datetime.now(UTC))
+clock = today
 
 
 def printed(

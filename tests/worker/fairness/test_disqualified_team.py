@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.sandbox import ManualClock
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, today
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
 
 pytestmark = pytest.mark.processes
+clock = today
 
 STEP, REASON = 1.0, "several accounts"
 BAD, GOOD, NEAR = embeddings(1), embeddings(2), embeddings(0)  # -1.4, 1.7 and 1.0
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """It is today, because commands use the real clock."""
-    return ManualClock(datetime.now(UTC))
 
 
 @pytest.fixture

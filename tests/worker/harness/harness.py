@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import psutil
+import pytest
 import sqlalchemy as sa
 import yaml
 
@@ -65,6 +66,12 @@ AHEAD = 8  # seeds whose scores are known ahead in phase dev; in eval, only thos
 NOISES = (0.3, 0.1, 1.0, 3.0)
 RUN = "import sys; sys.executable = sys.argv.pop(1); from worker.cli import main; main()"
 NEW = 100  # a seed whose score is not known ahead
+
+
+@pytest.fixture
+def today() -> ManualClock:
+    """The clock of a module in which commands use the real clock, which says so: ``clock = today``."""
+    return ManualClock(datetime.now(UTC))
 
 
 def latent() -> np.ndarray:

@@ -5,25 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, today
 from worker.challenge.configuration import load
-from worker.sandbox import ManualClock
 from worker.state import State
 
 pytestmark = pytest.mark.processes
+clock = today
 
 DAY = timedelta(days=1)
 OPENING = DAY.total_seconds()
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """The commands have the real time."""
-    return ManualClock(datetime.now(UTC))
 
 
 @pytest.fixture

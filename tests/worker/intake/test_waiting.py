@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 import yaml
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.sandbox import ManualClock
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, today
 
 pytestmark = pytest.mark.processes
+clock = today
 
 DAY = 86400.0
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """The commands have the real time."""
-    return ManualClock(datetime.now(UTC))
 
 
 def test_what_waits_for_three_days_is_told_until_it_goes_on(harness: Harness, worker: StepWorker) -> None:

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
-from worker.sandbox import ManualClock
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git, today
 from worker.state import State
 from worker.verify import Status, receipt_verdicts
 from worker.verify.public import opened
 
 pytestmark = pytest.mark.processes
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """It is today, because commands use the real clock."""
-    return ManualClock(datetime.now(UTC))
+clock = today
 
 
 @pytest.fixture

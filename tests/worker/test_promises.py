@@ -177,7 +177,7 @@ def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker:
     assert "Not revealed, because still open or not in the configuration: eval." in message
     assert set(first) == {"dev"}
     with closing(harness.store()) as store, store.write() as tx:  # the next promise is later, to the second
-        tx.attestation_time(worker.clock.now() + timedelta(days=1))
+        tx.attestation_time(worker.clock.now() + timedelta(hours=1))
     message, commits, times = reveal_them("--phase", "dev", "--no-labels")
     assert "Already revealed and unchanged since: dev." in message
     assert (commits, times) == ([], first)

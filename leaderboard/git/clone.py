@@ -24,6 +24,7 @@ FILES = "refs/heads/files"  # where reveals publish the files that are too large
 SHOWN = 3  # commits of others that are named
 NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
 DEEP = 4096  # how many are searched for any of ours, if none was pushed last
+PACKS = 50  # more are joined
 WHOLE = 2**31 - 1  # git's own number for all of them
 # This excludes ".", "..", ".git", and characters that need quoting.
 _PATH = re.compile(r"\.gitattributes|[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
@@ -45,8 +46,11 @@ class BareClone:
         """Remove the clone."""
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def fetch(self) -> tuple[str | None, str | None, str | None]:
+    def fetch(self, last: str | None = None) -> tuple[str | None, str | None, str | None]:
         """Fetch the branch.
+
+        Args:
+            last: A commit that was fetched or pushed before, which is not fetched again.
 
         Returns:
             Its tip, the name of the branch that a clone of the remote shows, and the tip of ``FILES``; None for what does not exist yet.
@@ -54,27 +58,29 @@ class BareClone:
         Raises:
             CloneDamaged: The clone cannot be read or written.
         """
-        self._begin()
+        is_new = self._begin()
         listed = self._remotely(
             "ls-remote", "--symref", "--", self._git.remote.url, "HEAD", self._ref, FILES
         ).decode("utf-8", "replace")
         lines = (r"ref: refs/heads/(\S+)\tHEAD", rf"(\w+)\t{re.escape(self._ref)}", rf"(\w+)\t{FILES}")
         matches = (re.search(f"^{line}$", listed, re.MULTILINE) for line in lines)
         shown, tip, files = (match and match[1] for match in matches)
-        if tip is not None and not self._holds(tip):
+        if tip is not None and (is_new or tip != last):
             self._fetch(depth=1)
             tip = self._git.run("rev-parse", "--verify", TIP, clone=self.path).decode().strip()
         return tip, shown, files
 
-    def _begin(self) -> None:
-        """Make an empty clone if there is none."""
-        if not (self.path / "HEAD").is_file():
-            self.discard()
-            try:
-                self.path.mkdir(parents=True)
-            except OSError as error:
-                raise CloneDamaged from error
-            self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
+    def _begin(self) -> bool:
+        """Make an empty clone if there is none, and return whether there was none."""
+        if (self.path / "HEAD").is_file():
+            return False
+        self.discard()
+        try:
+            self.path.mkdir(parents=True)
+        except OSError as error:
+            raise CloneDamaged from error
+        self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
+        return True
 
     def _fetch(self, *, depth: int) -> None:
         self._remotely("fetch", f"--depth={depth}", *FETCH, self._git.remote.url, f"+{self._ref}:{TIP}")
@@ -156,7 +162,7 @@ class BareClone:
         message: str,
         at: datetime,
         folders: Iterable[str] = (),
-    ) -> None:
+    ) -> bytes:
         """Write the commit ``TIP``, which replaces everything at these files' paths; all other files stay.
 
         Args:
@@ -166,25 +172,30 @@ class BareClone:
             at: Its time.
             folders: Folders that are emptied first.
 
+        Returns:
+            The commit object.
+
         Raises:
             ValueError: A path is not a plain path inside the repository.
         """
         who = f"{AUTHOR} {int(at.astimezone(UTC).timestamp())} +0000"
         start = f"from {parent}\n" if parent else ""
-        head = f"feature done\nreset {TIP}\n{start}\ncommit {TIP}\nauthor {who}\ncommitter {who}\n"
-        parts = [head.encode(), *_data(message.encode()), *(f"D {folder}\n".encode() for folder in folders)]
+        people, words = f"author {who}\ncommitter {who}\n", message.encode()
+        head = f"feature done\nreset {TIP}\n{start}\ncommit {TIP}\n{people}"
+        parts = [head.encode(), *_data(words), *(f"D {folder}\n".encode() for folder in folders)]
         for path, content in files.items():
             if not _PATH.fullmatch(path):
                 raise ValueError(f"not a plain path inside a repository: {path!r}")
             parts += [f"M 100644 inline {path}\n".encode(), *_data(content)]
+        stream = b"".join([*parts, b'ls ""\ndone\n'])
         # This forces only our own local reference.
-        self._git.run(
-            "fast-import", "--quiet", "--force", clone=self.path, stdin=b"".join([*parts, b"done\n"])
-        )
+        listed = self._git.run("fast-import", "--quiet", "--force", clone=self.path, stdin=stream)
+        tree = listed.split()[2].decode()  # after its mode and its type
+        above = f"parent {parent}\n" if parent else ""
+        return f"tree {tree}\n{above}{people}\n".encode() + words
 
-    def sign(self, sign: Sign) -> str:
-        """Sign the commit ``TIP``, and return the hash of the signed commit, which takes its place."""
-        payload = self._git.run("cat-file", "commit", TIP, clone=self.path)
+    def sign(self, payload: bytes, sign: Sign) -> str:
+        """Put the signed form of a commit object in the place of ``TIP``, and return its hash."""
         commit = with_signature(payload, sign(payload))
         written = self._git.run("hash-object", "-t", "commit", "-w", "--stdin", clone=self.path, stdin=commit)
         name = written.decode().strip()
@@ -202,7 +213,8 @@ class BareClone:
 
     def tidy(self) -> None:
         """Join the packs of the clone if it has many."""
-        self._git.run("gc", "--auto", "--quiet", clone=self.path)
+        if len([*(self.path / "objects" / "pack").glob("*.pack")]) > PACKS:
+            self._git.run("gc", "--quiet", clone=self.path)
 
     def _remotely(self, *arguments: str) -> bytes:
         """Run a command that talks to the remote; if it fails, first check whether the clone is damaged."""

@@ -42,8 +42,6 @@ _SETTINGS = {
     **QUIET,
     "credential.helper": "",
     "fastimport.unpackLimit": "0",  # one pack for each commit; a file for each object would need another process
-    "gc.autoPackLimit": "50",  # packs, above which BareClone.tidy joins them
-    "gc.autoDetach": "false",
     "gc.pruneExpire": "now",
     "advice.pushUpdateRejected": "true",
 }

@@ -192,7 +192,7 @@ class Publisher:
 
     def _look(self, sign: Sign, last: str | None) -> tuple[Published, Files, Files]:
         """Return the branch as it is now, and the files at its tip and in our newest commit."""
-        tip, shown, files = self._clone.fetch()
+        tip, shown, files = self._clone.fetch(last)
         own, contained = (tip, True) if last == tip else self._clone.newest_own(last, tip, sign)
         existing = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
         published = existing if own == tip else self._clone.files(own, OWN_FILES, RELEVANT_FOLDERS)
@@ -232,8 +232,8 @@ class Publisher:
         if tip and not overwritten and all(standing.get(path) == content for path, content in files.items()):
             return seen
         words = message if isinstance(message, str) else message(standing, files)
-        self._clone.commit(tip, files, message=words, at=self._clock(), folders=folders)
-        commit = self._clone.sign(sign)
+        payload = self._clone.commit(tip, files, message=words, at=self._clock(), folders=folders)
+        commit = self._clone.sign(payload, sign)
         self._clone.push()
         self._clone.tidy()
         return replace(seen, commit=commit, changed=True)

@@ -599,13 +599,11 @@ def test_ssh_with_pinned_hosts(board: Board, tmp_path: Path, monkeypatch: pytest
 
 def test_the_clone_is_packed(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each push adds a pack; the clone makes one of them once there are many, and still works."""
-    options = [word.replace("gc.autoPackLimit=50", "gc.autoPackLimit=2") for word in process._OPTIONS]
-    monkeypatch.setattr(process, "_OPTIONS", options)
+    monkeypatch.setattr("leaderboard.git.clone.PACKS", 2)
     packs = []
     for message in ("One\n", "Two\n", "Three\n", "Four\n"):
         board.push({"index.html": message.encode()}, message)
-        (clone,) = board.state.glob("*.git")
-        packs.append(len(list(clone.glob("objects/pack/*.pack"))))
+        packs.append(len(list(board.state.glob("*.git/objects/pack/*.pack"))))
     assert packs == [1, 2, 1, 2]
     assert board.commits() == ["Four", "Three", "Two", "One"]
 

@@ -251,7 +251,8 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
         runner.start(act, session.clock())
         while runner.acts:
             wake.clear()
-            if not runner.look(session.clock()) and runner.acts:
+            runner.look(session.clock())
+            if runner.acts:
                 wake.wait(timeout=EVERY_S)
     finally:
         runner.stop(session.clock())

@@ -170,11 +170,10 @@ class CallRunner:
 
     def collect(self, now: datetime) -> None:
         """Process the result of a finished call."""
-        ended = self._runner.look(now)
+        ended = self._runner.collect(now)
         if ended is None:
             return
         call = cast("Call[Any]", ended.act)
-        ended = self._runner.record(ended, now)
         self._compare_clocks(now)
         # A call may consist of several requests; the others are counted now that their number is known.
         if (more := self._client.calls - self._calls_before - 1) > 0:

@@ -205,7 +205,6 @@ class _Performance(Generic[Resource]):
     looked_at: datetime
     spent_s: float = 0.0
     processor_s: float = field(default_factory=time.process_time)
-    thread: threading.Thread | None = None
     ended: Ended[Resource] | None = None
 
 
@@ -258,12 +257,11 @@ class Runner(Generic[Resource]):
                 self._performance = performance
                 self._wake()
                 return
-        # A daemon thread: an act that hangs must not keep the process from ending.
-        performance.thread = threading.Thread(
-            target=self._perform, args=(performance,), name=f"runner-{self._name}", daemon=True
-        )
         self._performance = performance
-        performance.thread.start()
+        # A daemon thread: an act that hangs must not keep the process from ending.
+        threading.Thread(
+            target=self._perform, args=(performance,), name=f"runner-{self._name}", daemon=True
+        ).start()
 
     def _perform(self, performance: _Performance[Resource]) -> None:
         act = performance.act
@@ -302,7 +300,7 @@ class Runner(Generic[Resource]):
             code="act.timed_out",
         )
         ended: Ended[Resource] = Ended(act=act, error=error, given_up=True)
-        self._performance = replace(performance, thread=None, ended=ended)
+        self._performance = replace(performance, ended=ended)
         act.give_up(performance.resource)
 
     def stop(self) -> None:
@@ -310,26 +308,18 @@ class Runner(Generic[Resource]):
         if self._performance is not None:
             self._performance.act.give_up(self._performance.resource)
 
-    def record(self, ended: Ended[Resource], now: datetime) -> Ended[Resource]:
-        """Record the act that :meth:`look` has shown, return it as it was recorded, and accept the next one.
+    def collect(self, now: datetime) -> Ended[Resource] | None:
+        """Record the act that has ended, return it as it was recorded, None if there is none, and accept the next one.
 
         While the database cannot be written, the act is kept, so that its result is not lost.
 
         Raises:
             StateFailed: As :func:`record`.
         """
+        ended = self.look(now)
+        if ended is None:
+            return None
         if not isinstance(ended.act, UnrecordedAct):
             ended = replace(ended, error=record(self._store, ended.act, ended.result, ended.error, now))
-        if self._performance is not None and self._performance.thread is not None:
-            self._performance.thread.join()
         self._performance = None
         return ended
-
-    def collect(self, now: datetime) -> Ended[Resource] | None:
-        """Record and return the act that has ended, None if there is none.
-
-        Raises:
-            StateFailed: As :meth:`record`.
-        """
-        ended = self.look(now)
-        return None if ended is None else self.record(ended, now)

@@ -32,32 +32,23 @@ _hidden: set[str] = set()
 _COMMITS = ("commit",)  # 40 hexadecimal digits that are not a secret
 
 
-class Redactor:
-    """A processor that removes secrets from every text of an event.
+def redacted(value: Any, secrets: Collection[str]) -> Any:
+    """Return a value of an event without the given secrets, and without what looks like one."""
+    if isinstance(value, dict):
+        return {key: redacted(item, secrets) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(redacted(item, secrets) for item in value)
+    if isinstance(value, str):
+        for secret in sorted(filter(None, secrets), key=len, reverse=True):
+            value = value.replace(secret, REDACTED)
+        for pattern in _TOKENS:
+            value = pattern.sub(REDACTED, value)
+    return value
 
-    Args:
-        secrets: Values that must never appear.
-    """
 
-    def __init__(self, secrets: Collection[str]) -> None:
-        self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
-
-    def __call__(self, _: Any, __: str, event: EventDict) -> EventDict:
-        """Return the event without secrets."""
-        return {key: value if key in _COMMITS else self._clean(value) for key, value in event.items()}
-
-    def _clean(self, value: Any) -> Any:
-        if isinstance(value, str):
-            for secret in self._secrets:
-                value = value.replace(secret, REDACTED)
-            for pattern in _TOKENS:
-                value = pattern.sub(REDACTED, value)
-            return value
-        if isinstance(value, dict):
-            return {key: self._clean(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return type(value)(self._clean(item) for item in value)
-        return value
+def _redacted(_: Any, __: str, event: EventDict) -> EventDict:
+    """A processor that removes secrets from every text of an event."""
+    return {key: value if key in _COMMITS else redacted(value, _hidden) for key, value in event.items()}
 
 
 def _printable(_: Any, __: str, event: EventDict) -> EventDict:
@@ -114,7 +105,7 @@ def set_up(*, secrets: Collection[str] = ()) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            Redactor(_hidden),
+            _redacted,
             *shown,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

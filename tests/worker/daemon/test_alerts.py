@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from scoring.errors import InfrastructureError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.webhook import Hook
-from worker.daemon.logs import REDACTED, Redactor
+from worker.daemon.logs import REDACTED, redacted
 
 
 @pytest.fixture
@@ -159,6 +159,6 @@ def test_a_process_that_ends_sends_its_alerts_first(live: Harness, hook: Hook, c
 def test_no_log_line_holds_a_secret(secret: str) -> None:
     """Text that looks like a token, and every known secret, is removed from every text, however deep."""
     said = {"event": f"failed with {secret}!", "more": {"deep": [secret, ("x", secret)]}}
-    event = Redactor(["", "correct horse battery staple"])(None, "info", said)
+    event = redacted(said, ["", "correct horse battery staple"])
     assert secret not in json.dumps(event)
     assert REDACTED in event["event"]

@@ -6,11 +6,11 @@ Slack-compatible webhook.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from scoring.errors import InfrastructureError, NeucoError
 from scoring.printable import name_some
@@ -22,7 +22,6 @@ from worker.runtime.http import HttpSession
 from worker.state import Alert, Transaction, alert_code
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
-GIVEN_UP_S = 20.0  # in total
 TEXTS = 3  # in a message, of alerts with the same code; the others are counted
 ANSWER_SHOWN = 100  # characters of the webhook's response
 # How long a failure that is not the disk's must last before it is reported: a lock may be released by then.
@@ -46,7 +45,8 @@ class Alerting:
         self._retry = Retry()
         self._logged: dict[str, datetime] = {}  # key of each active alert to the time when it was raised
         self._sent: list[Alert] = []  # while that cannot be recorded
-        self._trouble: Trouble | None = None
+        self._failing_since: datetime | None = None  # the state itself
+        self._told: list[str] = []  # codes of that failure that were sent
 
     @property
     def busy(self) -> bool:
@@ -66,7 +66,9 @@ class Alerting:
             code = unsent[0].code
             alike = [alert for alert in unsent if alert.code == code]
             text = name_some([alert.text for alert in alike], TEXTS, "\n")
-            yield partial(self._send, SendAlert(text=text, code=code, subject=alike), now)
+            yield partial(
+                self._send, SendAlert(text=text, code=code, sent=partial(self._sent.extend, alike)), now
+            )
 
     def _record(self, over: list[Alert], now: datetime) -> bool:
         """Record that alerts were sent, and end those that are over."""
@@ -81,15 +83,15 @@ class Alerting:
     def state_failed(self, error: NeucoError, now: datetime) -> None:
         """Report once that the state itself fails and cannot record this; :meth:`state_written` ends the failure."""
         self.collect(now)
-        trouble = self._trouble = self._trouble or Trouble(since=now)
-        passes = not error.code.startswith("disk.") and now - trouble.since < TOLERATED
+        since = self._failing_since = self._failing_since or now
+        passes = not error.code.startswith("disk.") and now - since < TOLERATED
         code = alert_code(error.code)
-        if not passes and trouble.reported != code:
-            self._send(SendAlert(text=error.message, code=code, subject=trouble), now)
+        if not passes and self._told[-1:] != [code]:
+            self._send(SendAlert(text=error.message, code=code, sent=partial(self._told.append, code)), now)
 
     def state_written(self) -> None:
-        """Note that the state can be written again."""
-        self._trouble = None
+        """Note that the state can be written again; a later failure is reported again."""
+        self._failing_since, self._told = None, []
 
     def _send(self, act: SendAlert, now: datetime) -> None:
         """Send an alert, if there is a webhook and its next try is due."""
@@ -102,16 +104,12 @@ class Alerting:
         ended = self._runner.collect(now)
         if ended is None:
             return
-        if ended.error is not None:
+        if ended.error is None:
+            self._retry = Retry()
+            cast("SendAlert", ended.act).sent()
+        else:
             self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
             self._context.log.warning(ended.error.sentence, event_key=ended.error.code)
-            return
-        self._retry = Retry()
-        if isinstance(ended.result, list):
-            self._sent += ended.result
-        elif isinstance(ended.act, SendAlert):
-            # If the failure has ended meanwhile, a later one is reported again.
-            ended.result.reported = ended.act.code
 
     def _log(self, active: list[Alert]) -> None:
         """Log each alert once while it is active, and its end. A new process logs all active alerts once more."""
@@ -125,41 +123,27 @@ class Alerting:
         self._logged = raised
 
 
-@dataclass(kw_only=True)
-class Trouble:
-    """A period in which the state fails.
-
-    Attributes:
-        since: When it began.
-        reported: Code that was already sent to the webhook.
-    """
-
-    since: datetime
-    reported: str | None = None
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class SendAlert(UnrecordedAct[Configuration, "list[Alert] | Trouble"]):
+class SendAlert(UnrecordedAct[Configuration, None]):
     """Send alerts with the same code to the webhook, or one even while the state fails.
 
     Attributes:
         text: What it says.
         code: Its code.
-        subject: The alerts of the database, or the period in which the state fails.
+        sent: Notes in memory that it was sent.
     """
 
     name = "alert"
     what: ClassVar[str] = "A call to the alert webhook"
-    time_out_s = GIVEN_UP_S
+    time_out_s = 20.0  # in total; connecting and each read have time limits of their own
 
     text: str
     code: str
-    subject: list[Alert] | Trouble
+    sent: Callable[[], None]
 
-    def perform(self, resource: Configuration) -> list[Alert] | Trouble:
-        """Post it; return its subject."""
+    def perform(self, resource: Configuration) -> None:
+        """Post it."""
         send(resource, self.text, self.code)
-        return self.subject
 
 
 def send(configuration: Configuration, text: str, code: str) -> str:

@@ -116,7 +116,7 @@ class Worker:
         """Record what has ended, and begin what is then due; return whether the next step should follow at once."""
         self.intake.calls.collect(now)
         self.publishing.collect(now)
-        self.fetching.collect(now)
+        self.fetching.runner.collect(now)
         self.alerting.collect(now)
         stages: tuple[Stage, ...] = (self.fetching, self.intake, self.alerting)
         # With a wrong clock nothing is registered or signed, because its time cannot be corrected.
@@ -163,7 +163,7 @@ class Worker:
     def stop(self, now: datetime) -> None:
         """End children and pushes without losing anything; the process may exit afterwards."""
         self.publishing.stop()
-        self.fetching.stop()
+        self.fetching.runner.stop()  # the next worker begins the download again
         try:
             self.evaluation.runner.stop(now)  # what it had begun is done again after the next start
         except NeucoError as error:

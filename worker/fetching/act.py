@@ -37,14 +37,13 @@ class FetchFile(Act[FileStore, str]):
     Attributes:
         context: The worker's surroundings.
         row: The submission, whose file's address is known.
-        time_out_s: Time limit in seconds, which includes the name lookup, connecting and the headers.
     """
 
     name = "fetch"
     what: ClassVar[str] = "The download of a submission's file"
+    time_out_s = 900.0  # with the name lookup, connecting and the headers
     context: Context
     row: SubmissionRow
-    time_out_s: float
     _given_up: threading.Event = field(init=False, default_factory=threading.Event)
     _folder: str = field(init=False, default_factory=lambda: f"fetch-{secrets.token_hex(8)}")
 

@@ -15,38 +15,30 @@ from worker.runtime.storage import FileStore
 from worker.state import State, Transaction
 
 AHEAD = 1  # files to fetch beyond those that can be scored at once; more would only fill the disk
-DEADLINE_S = 900.0
 
 
 class Fetching:
     """Has one file after another fetched.
 
+    Attributes:
+        runner: Downloads the files.
+
     Args:
         context: The worker's surroundings.
         files: Where files are stored.
-        deadline_s: Time limit for one file, in seconds.
     """
 
-    def __init__(self, context: Context, files: FileStore, *, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, context: Context, files: FileStore) -> None:
         self._context = context
         self._files = files
-        self._deadline_s = deadline_s
-        self._runner: Runner[FileStore] = Runner(
+        self.runner: Runner[FileStore] = Runner(
             "fetch", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
 
     @property
     def busy(self) -> bool:
         """Whether a download is under way."""
-        return self._runner.busy
-
-    def collect(self, now: datetime) -> None:
-        """Record the download that has ended."""
-        self._runner.collect(now)
-
-    def stop(self) -> None:
-        """Give up the download that is under way; the next worker begins it again."""
-        self._runner.stop()
+        return self.runner.busy
 
     def starts(self, tx: Transaction, now: datetime) -> Iterator[Start]:
         """Yield the start of the next download, unless one is under way."""
@@ -54,8 +46,14 @@ class Fetching:
             yield partial(self._begin, act, now)
 
     def _begin(self, act: FetchFile, now: datetime) -> None:
-        if self._has_room(now):
-            self._runner.start(act, self._files, now)
+        """Begin a download if the disk has room for another file; the organizer is told if not."""
+        reserve = self._context.configuration.submission.disk_reserve_gigabytes
+        error = below_reserve(self._files.free_bytes(), reserve)
+        if error is None:
+            self._context.resolve_alerts("disk.reserve")
+            self.runner.start(act, self._files, now)
+        else:
+            self._context.report("disk.reserve", error, now=now)
 
     def next_act(self, tx: Transaction, now: datetime) -> FetchFile | None:
         """Return the next download: round-robin between teams, but no more files than will soon be scored.
@@ -83,13 +81,4 @@ class Fetching:
         chosen = turns.next_in_turn(tx, [row for row in unfetched if row.team_key not in later])
         if chosen is None:
             return None
-        return FetchFile(context=self._context, row=chosen, time_out_s=self._deadline_s)
-
-    def _has_room(self, now: datetime) -> bool:
-        """Return whether the disk has room for another file; the organizer is told if not."""
-        reserve = self._context.configuration.submission.disk_reserve_gigabytes
-        if error := below_reserve(self._files.free_bytes(), reserve):
-            self._context.report("disk.reserve", error, now=now)
-            return False
-        self._context.resolve_alerts("disk.reserve")
-        return True
+        return FetchFile(context=self._context, row=chosen)

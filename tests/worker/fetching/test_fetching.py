@@ -20,7 +20,6 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.evalai import Message
 from worker.fetching import uploads
 from worker.fetching.act import FetchFile
-from worker.fetching.stage import Fetching
 from worker.intake.facts import take_message
 from worker.intake.holds import hold
 from worker.intake.reading import RECONCILE
@@ -97,7 +96,7 @@ def test_a_dispute_that_is_noticed_during_a_download_goes_on(harness: Harness) -
     with harness.worker() as worker:
         pk = harness.submit("A", embeddings(1))
         worker.drive(lambda: worker.states().get(pk) == "acknowledged")
-        fetching = FetchFile(context=worker.daemon.context, row=worker.row(pk), time_out_s=9)
+        fetching = FetchFile(context=worker.daemon.context, row=worker.row(pk))
         now = worker.clock.now()
         with worker.store.write() as tx:
             fetching.intent(tx, now)
@@ -152,8 +151,11 @@ def dripping(start: bytes) -> Iterator[tuple[str, threading.Event]]:
     [b"HTTP/1.1 200 OK\r\nX-Endless: ", b"HTTP/1.1 200 OK\r\n\r\n"],
     ids=["headers", "body"],
 )
-def test_a_very_slow_store_is_given_up_at_the_deadline(harness: Harness, start: bytes) -> None:
+def test_a_very_slow_store_is_given_up_at_the_deadline(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, start: bytes
+) -> None:
     """Whichever part of its answer never ends, the file is given up in time, and tried again."""
+    monkeypatch.setattr(FetchFile, "time_out_s", 2.5 * LOOK_S)
     with dripping(start) as (host, asked):
         harness.configure(
             {
@@ -168,11 +170,9 @@ def test_a_very_slow_store_is_given_up_at_the_deadline(harness: Harness, start: 
                 tx.note(pk, input_file=f"http://{host}/file")
             harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
             worker.reload()
-            daemon = worker.daemon
-            daemon.fetching = Fetching(daemon.context, daemon.files, deadline_s=2.5 * LOOK_S)
             worker.drive(asked.is_set)
             for _ in range(3):
-                assert daemon.fetching.busy
+                assert worker.daemon.fetching.busy
                 worker.clock.advance(LOOK_S)
                 worker.step()
             worker.step()  # records what ended in the last one

@@ -495,7 +495,7 @@ class StepWorker:
         for stop in (
             self.daemon.publishing.stop,
             partial(self.daemon.evaluation.runner.stop, self.clock.now()),
-            self.daemon.fetching.stop,
+            self.daemon.fetching.runner.stop,
         ):
             with contextlib.suppress(Killed):
                 stop()

@@ -44,13 +44,11 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
     resumed it, and the first one comes once the file is stored, so EvalAI is asked again. A message for an upload under way means that the
     file has changed, also that of its re-runs.
     """
-    row = tx.add(message.submission_pk, now=now, message_phase=message.sent_to)
+    row = tx.add(message.submission_pk, now=now)
     taken = [uploads.take_message(tx, run) for run in changes.runs(tx, row)]  # each run learns of it
     if not all(taken):
         return False
-    tx.note(row.pk, messaged_at=now)
-    if row.message_phase is None:
-        tx.note(row.pk, message_phase=message.sent_to)
+    tx.note(row.pk, messaged_at=now, message_phase=row.message_phase or message.sent_to)
     if row.state in (State.FAILED, State.CANCELLED) or row.input_file is None:
         tx.note(row.pk, read_at=None)
     return True

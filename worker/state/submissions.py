@@ -63,19 +63,13 @@ def _selected(
 class Submissions(Tables):
     """Methods for submissions."""
 
-    def add(self, pk: int, *, now: datetime, message_phase: int | None = None) -> SubmissionRow:
+    def add(self, pk: int, *, now: datetime) -> SubmissionRow:
         """Store a submission, unless it is known; return it."""
         row = self.get(pk)
         if row is not None:
             return row
         self._connection.execute(
-            submissions.insert().values(
-                pk=pk,
-                state=State.RECEIVED,
-                first_seen_at=now,
-                decided_at=now,
-                message_phase=message_phase,
-            )
+            submissions.insert().values(pk=pk, state=State.RECEIVED, first_seen_at=now, decided_at=now)
         )
         self.moves.append(f"new>{State.RECEIVED}")
         return self.known(pk)

@@ -39,7 +39,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """A database with one submission that waits to be fetched."""
     store = Store(f"sqlite:///{tmp_path}/worker.db")
     with store.write() as tx:
-        tx.add(11, now=NOW, message_phase=7)
+        tx.add(11, now=NOW)
+        tx.note(11, message_phase=7)
         facts.take_facts(tx, FACTS, challenge=3, phases=PHASES, asked_at=NOW, now=NOW)
     yield store
     store.close()

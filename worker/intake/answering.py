@@ -40,7 +40,6 @@ class PostAnswer(Call[None]):
         """Record that the answer is being sent: from now on, an answer that EvalAI shows may be ours."""
         if is_held(tx) or tx.known(self.row.pk).answer != self.row.answer:
             raise NotDue
-        super().intent(tx, now)
         remote = self.session.remote
         self._silent = remote is not None and self.row.phase_pk in remote.silent
         tx.note(self.row.pk, sent_at=now)

@@ -54,10 +54,6 @@ class Call(Act[Client, Result]):
     unhurried: ClassVar[bool] = False
     """Whether nothing waits for it, so that it is tried again less and less often."""
 
-    def intent(self, tx: Transaction, now: datetime) -> None:
-        """Note when it began."""
-        self.began_at = now
-
     def give_up(self, resource: Client) -> None:
         """Let its thread send nothing later, when EvalAI may have been told something newer."""
         resource.give_up()
@@ -163,7 +159,7 @@ class CallRunner:
             self._reloaded = False
             self._renew_client()
         self._calls_before, self._client.ahead = self._client.calls, None
-        call.retry, self._began_before = self._retries[call.name], False
+        call.began_at, call.retry, self._began_before = now, self._retries[call.name], False
         self._runner.start(call, self._client, now)
         if self.busy:
             self._budget.spend(now)
@@ -234,20 +230,19 @@ class CallRunner:
         if ahead is None:
             # Without an answer, what was known before goes on; at the start, that our clock is right.
             self.clock_agrees = self.clock_agrees is not False
-            return
-        if abs(ahead) <= CLOCKS_AGREE:
+        elif abs(ahead) <= CLOCKS_AGREE:
             # At the start, too, because the worker before may have told the organizer.
             if not self.clock_agrees:
                 self._context.resolve_alerts("clock")
             self.clock_agrees = True
-            return
-        self.clock_agrees = False
-        wrong = InfrastructureError(
-            f"{clocks_differ(ahead)}, so the worker scores and publishes nothing: what it registers would have a wrong time for good.",
-            hint="Set this machine's clock, for example with `timedatectl set-ntp true`. The worker then continues.",
-            code="clock.wrong",
-        )
-        self._context.report("clock", wrong, now=now)
+        else:
+            self.clock_agrees = False
+            wrong = InfrastructureError(
+                f"{clocks_differ(ahead)}, so the worker scores and publishes nothing: what it registers would have a wrong time for good.",
+                hint="Set this machine's clock, for example with `timedatectl set-ntp true`. The worker then continues.",
+                code="clock.wrong",
+            )
+            self._context.report("clock", wrong, now=now)
 
     def _note_answer(self, call: Call[Result], error: NeucoError | None, now: datetime) -> None:
         """Note a usable answer, or tell of an outage; a refusal is an answer, unless it is of our account, which may do nothing then."""

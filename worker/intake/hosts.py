@@ -76,9 +76,8 @@ def next_lookup(
         row.by_host is None and not is_older(row, hosts) and row.first_seen_at <= now for row in unknown
     )
     if context.timetable.due(HOSTS) or newer:
-        team = session.remote.host_team_pk
-        read = ReadHosts(context=context, session=session, team_pk=team)
-        return read if runner.due(ReadHosts.name, now) else None
+        read = ReadHosts(context=context, session=session, team_pk=session.remote.host_team_pk)
+        return read if runner.due(read.name, now) else None
     unnamed = [row for row in unknown if row.by_member is None or _author(row) not in names]
     if not unnamed or not runner.due(FindAuthors.name, now):
         return None

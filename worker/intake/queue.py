@@ -32,7 +32,6 @@ class ReceiveMessage(Call["Message | None"]):
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Take the receipt of the message before, which is used once: EvalAI may not know it any more."""
-        super().intent(tx, now)
         self._old, self.session.receipt = self.session.receipt, None
 
     def perform(self, resource: Client) -> Message | None:

@@ -70,7 +70,6 @@ class SetRunning(Call[Submission]):
         chosen = next_to_run(self.context, tx, now)
         if chosen is None or chosen.pk != self.pk:
             raise NotDue
-        super().intent(tx, now)
 
     def perform(self, resource: Client) -> Submission:
         """Set its status; EvalAI measures the execution time from now on."""

@@ -170,9 +170,7 @@ class Intake:
     # the calls, most urgent first
 
     def _connect(self, now: datetime) -> Call[Any] | None:
-        configuration = self._context.configuration
-        connect = Connect(context=self._context, session=self.session, configuration=configuration)
-        return connect if self.calls.due(Connect.name, now) else None
+        return self._unless_failed(Connect, now, configuration=self._context.configuration)
 
     def _answer(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         due, stale = self._pending_answers(tx, now)
@@ -262,7 +260,11 @@ class Intake:
         )
 
     def _regular(self, job: Job, kind: type[Call[Any]], now: datetime, **fields: Any) -> Call[Any] | None:
-        due = self._timetable.due(job) and self.calls.due(kind.name, now)
+        return self._unless_failed(kind, now, **fields) if self._timetable.due(job) else None
+
+    def _unless_failed(self, kind: type[Call[Any]], now: datetime, **fields: Any) -> Call[Any] | None:
+        """Return a call, unless one of its kind has failed a moment ago."""
+        due = self.calls.due(kind.name, now)
         return kind(context=self._context, session=self.session, **fields) if due else None
 
     def _recent(self, tx: Transaction, now: datetime) -> Call[Any] | None:
@@ -270,8 +272,7 @@ class Intake:
         return self._regular(RECENT, ListSubmissions, now, since=tx.last_submitted_at())
 
     def _poll(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        due = self.calls.due("poll", now) and self._poll_is_due(tx, now)
-        return ReceiveMessage(context=self._context, session=self.session) if due else None
+        return self._unless_failed(ReceiveMessage, now) if self._poll_is_due(tx, now) else None
 
     def _unlisted(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         """Read a submission that the whole listing lacks: anybody can move and delete hundreds, and no other submission waits for that."""

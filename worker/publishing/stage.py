@@ -191,12 +191,9 @@ class PushBoard(PublishAct[Published]):
     what: ClassVar[str] = "The push of the leaderboard"
     cycle: Cycle
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.generation = self.cycle.generation
-
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Look up the commit that was pushed last."""
+        self.generation = self.cycle.generation
         self._last = last_commit(tx, self.configuration)
         self._replaces = tx.fact(REPLACES_FOREIGN) == place(self.configuration)
 

@@ -5,6 +5,7 @@ A file's name is the SHA-256 of the downloaded bytes, so equal submissions are s
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import os
@@ -110,8 +111,10 @@ class FileStore:
     def clear_temporary(self) -> None:
         """Remove the folders of attempts of dead workers; those of a command are kept while it may still be running."""
         for folder in self._temporary.iterdir():
-            if not folder.name.startswith(OF_COMMAND) or _age_s(folder) > ABANDONED_S:
-                shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):  # a command has just removed its own
+                age_s = time.time() - folder.stat().st_mtime
+                if not folder.name.startswith(OF_COMMAND) or age_s > ABANDONED_S:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def keep(self, path: Path, file_hash: str) -> None:
         """Move a complete file into the store; it is durable when this returns."""
@@ -150,11 +153,3 @@ class FileStore:
         if not _HASH.fullmatch(file_hash):
             raise ValueError("not a SHA-256 in hex")
         return self._files / file_hash[:2] / file_hash
-
-
-def _age_s(folder: Path) -> float:
-    """Return how long ago something was last written to a folder, in seconds; 0 if the folder is gone."""
-    try:
-        return time.time() - folder.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0

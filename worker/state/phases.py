@@ -43,8 +43,7 @@ class Phases(Tables):
 
     def phase_record(self, phase: str) -> PhaseRow | None:
         """Return a phase's row."""
-        rows = self._all(PhaseRow, _PHASE, codename=phase)
-        return rows[0] if rows else None
+        return next(iter(self._all(PhaseRow, _PHASE, codename=phase)), None)
 
     def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
         """Make a record the current one of a phase."""
@@ -191,8 +190,7 @@ class Attestations(Tables):
     def latest_event(self, kind: str, subject: str) -> Event | None:
         """Return the newest event of a kind about a subject."""
         query = sa.select(events).where(events.c.kind == kind, events.c.subject == subject)
-        rows = self._all(Event, query.order_by(events.c.id.desc()).limit(1))
-        return rows[0] if rows else None
+        return next(iter(self._all(Event, query.order_by(events.c.id.desc()).limit(1))), None)
 
     def open_events(self) -> list[str]:
         """Return the commitments of events that no batch has published yet."""

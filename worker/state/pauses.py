@@ -43,8 +43,7 @@ class Pauses(Facts, Alerts):
 
     def is_paused(self, mode: Literal["pause", "drain"]) -> bool:
         """Return whether the organizers have stopped scoring (``pause``), or taking more submissions (``drain``)."""
-        pause = self.pause()
-        return pause is not None and pause.mode == mode
+        return self.document(PAUSE).get("mode") == mode
 
     def set_pause(self, mode: Literal["pause", "drain"] | None, *, now: datetime) -> None:
         """Begin a pause, or end it; a pause that lasts already keeps its beginning."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
@@ -32,10 +32,7 @@ class Work(Tables):
     def open_attempt(self, pk: int, *, now: datetime) -> int:
         """Open an attempt and return its id."""
         result = self._connection.execute(attempts.insert().values(submission=pk, opened_at=now))
-        key = result.inserted_primary_key
-        if key is None:
-            raise ValueError("the database returned no key")
-        return int(key[0])
+        return int(cast("tuple[int]", result.inserted_primary_key)[0])
 
     def close_attempt(self, attempt: int, outcome: Outcome, *, now: datetime) -> None:
         """Close an attempt with its outcome."""

@@ -84,7 +84,7 @@ ENDS = {
     "submission.answered_elsewhere": STEP,
     "submission.given_up": "intake/test_waiting.py::test_what_evalai_gave_up_is_told_once_and_comes_back",
     "submission.quota": EVENT,
-    "submission.set_back": "daemon/test_alert_ends.py::test_a_reset_that_is_undone_is_told_no_longer",
+    "submission.set_back": "intake/test_intake.py::test_answered_submissions_are_answered_once",
     "submission.timed_out": "intake/test_waiting.py::test_what_evalai_failed_is_told_once_and_answered_all_the_same",
     "submission.unreadable": STEP,
     "submission.waiting": "intake/test_waiting.py::test_what_waits_for_three_days_is_told_until_it_goes_on",
@@ -247,20 +247,5 @@ def test_an_alert_about_a_call_ends_with_its_success(harness: Harness, worker: S
     worker.drive(lambda: "evalai.challenge_differs" in worker.alerts())
     harness.configure({"evalai": {"challenge": harness.evalai.challenge}})
     worker.reload()
-    worker.drive()
-    assert worker.alerts() == set()
-
-
-@pytest.mark.processes
-def test_a_reset_that_is_undone_is_told_no_longer(harness: Harness, worker: StepWorker) -> None:
-    """The alert that an answer was reset twice ends when EvalAI shows it again, whoever did that."""
-    pk = harness.submit("A", embeddings(1))
-    worker.drive()
-    for status in ("submitted", "running"):
-        harness.evalai.edit(pk, status=status)
-        worker.drive()
-        worker.drive()
-    assert worker.alerts() == {"submission.set_back"}
-    harness.evalai.edit(pk, status="finished")
     worker.drive()
     assert worker.alerts() == set()

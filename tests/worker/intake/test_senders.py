@@ -174,26 +174,6 @@ def test_a_team_gets_rid_of_a_submission_it_did_not_send(harness: Harness, worke
     assert shown(harness)["A"][1] == own
 
 
-def test_a_retry_scores_what_was_cancelled_or_deleted(harness: Harness, worker: StepWorker) -> None:
-    """It was stopped with an alert, because its team may have done it; the organizer's word is the last one."""
-    harness.configure({"submission": {"answer_grid": 60}})
-    worker.restart()
-    pks = cancelled, deleted = [harness.submit(team, embeddings(1)) for team in "AB"]
-    worker.drive(lambda: set(worker.states().values()) == {"scored"})
-    harness.evalai.edit(cancelled, status="cancelled")
-    harness.evalai.edit(deleted, ignore_submission=True)
-    worker.wait(130)
-    assert [worker.state(pk) for pk in pks] == [State.CANCELLED] * 2
-    with worker.store.read() as tx:
-        assert any(f"challenge retry {deleted}`" in alert.text for alert in tx.alerts())
-    with open_session(harness.path) as session:
-        for pk in pks:
-            retry(session, pk)
-    worker.finish(*pks)
-    assert (set(shown(harness)), worker.alerts()) == ({"A", "B"}, set())
-    assert [harness.status(pk) for pk in pks] == ["finished"] * 2
-
-
 def test_a_rerun_has_what_was_first_seen_of_the_submission_that_it_repeats(
     harness: Harness, worker: StepWorker
 ) -> None:

@@ -175,6 +175,7 @@ _MOVED = re.compile(
 _DAMAGED = re.compile(
     r"\.lock'|corrupt|bad object|loose object|missing blob|missing tree|unable to read|index-pack|shallow"
 )
+_BROKEN_OFF = re.compile(r"early EOF|on the remote side")  # git's words are then those about a damaged clone
 _PREFIX = re.compile(r"^((fatal|error|remote): +)+", re.I)
 _BESIDE_THE_REASON = re.compile(
     r"warning|hint:|to \S+$|[*=+-]?\s*\S+:refs/|fatal: could not read from remote|please make sure|and the repository exists",
@@ -216,7 +217,7 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
     for pattern, code, sentence, hint in _REFUSALS:
         if re.search(pattern, message, re.IGNORECASE):
             return OrganizerError(f"{sentence}: {told}." if told else f"{sentence}.", hint=hint, code=code)
-    if _DAMAGED.search(message):
+    if _DAMAGED.search(message) and not _BROKEN_OFF.search(message):
         return CloneDamaged()
     advice = "check the network and the server's status page"
     if remote.folder is not None:

@@ -483,6 +483,16 @@ def test_a_server_that_refuses_is_quoted(board: Board, tmp_path: Path, status: i
         assert "This repository was archived." in board.fails(ours, code, NeucoError).sentence
 
 
+def test_a_damaged_repository_is_no_fault_of_the_clone(board: Board) -> None:
+    """Git's words about it are those about a damaged clone; the error says what the server says."""
+    add_file(board.remote, "LICENSE", b"mine")
+    lost = board.git("rev-parse", "main:LICENSE")
+    (board.remote / "objects" / lost[:2] / lost[2:]).unlink()
+    error = board.fails(board.publisher(), "leaderboard.unreachable", InfrastructureError)
+    assert f"unable to read {lost}" in error.sentence
+    assert "make the repository again" in error.hint
+
+
 def test_a_silent_server_times_out(board: Board) -> None:
     """A server that accepts connections and never answers ends in a timeout and leaves no process behind."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -590,6 +600,12 @@ def test_ssh_with_pinned_hosts(board: Board, tmp_path: Path, monkeypatch: pytest
             "leaderboard.unreachable",
             InfrastructureError,
             "HTTP 413",
+        ),
+        (
+            "fatal: early EOF\nfatal: fetch-pack: invalid index-pack output",
+            "leaderboard.unreachable",
+            InfrastructureError,
+            "early EOF",
         ),
         ("ssh: Could not resolve hostname x", "leaderboard.unreachable", InfrastructureError, "hostname x"),
     ):

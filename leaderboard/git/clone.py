@@ -212,8 +212,8 @@ class BareClone:
         self._remotely("push", *options, "--", self._git.remote.url, f"{TIP}:{self._ref}")
 
     def tidy(self) -> None:
-        """Join the packs of the clone if it has many."""
-        if len([*(self.path / "objects" / "pack").glob("*.pack")]) > PACKS:
+        """Join the packs of the clone if it has many, but not published files, which git would compare for minutes."""
+        if self._ref != FILES and len([*(self.path / "objects" / "pack").glob("*.pack")]) > PACKS:
             self._git.run("gc", "--quiet", clone=self.path)
 
     def _remotely(self, *arguments: str) -> bytes:

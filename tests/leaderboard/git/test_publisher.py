@@ -613,15 +613,21 @@ def test_ssh_with_pinned_hosts(board: Board, tmp_path: Path, monkeypatch: pytest
         assert told in board.fails(ours, code, kind).sentence
 
 
-def test_the_clone_is_packed(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each push adds a pack; the clone makes one of them once there are many, and still works."""
+@pytest.mark.parametrize(("branch", "expected"), [("main", [1, 2, 1, 2]), ("files", [1, 2, 3, 4])])
+def test_the_clone_is_packed(
+    board: Board, monkeypatch: pytest.MonkeyPatch, branch: str, expected: list[int]
+) -> None:
+    """Each push adds a pack; the clone makes one of them once there are many, and still works.
+
+    Published files, which are large and have nothing in common, stay as they are; their clone is removed after the last.
+    """
     monkeypatch.setattr("leaderboard.git.clone.PACKS", 2)
     packs = []
     for message in ("One\n", "Two\n", "Three\n", "Four\n"):
-        board.push({"index.html": message.encode()}, message)
+        board.push({"index.html": message.encode()}, message, by=board.publisher(branch=branch))
         packs.append(len(list(board.state.glob("*.git/objects/pack/*.pack"))))
-    assert packs == [1, 2, 1, 2]
-    assert board.commits() == ["Four", "Three", "Two", "One"]
+    assert packs == expected
+    assert board.commits(branch) == ["Four", "Three", "Two", "One"]
 
 
 def test_what_others_changed_is_told_from_what_we_published(board: Board) -> None:

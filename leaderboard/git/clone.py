@@ -79,7 +79,9 @@ class BareClone:
             self.path.mkdir(parents=True)
         except OSError as error:
             raise CloneDamaged from error
-        self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
+        # The format of git's servers, whatever git's default is.
+        options = ("--quiet", "--bare", "--template=", "--object-format=sha1")
+        self._git.run("init", *options, "--", str(self.path), clone=self.path)
         return True
 
     def _fetch(self, *, depth: int) -> None:

@@ -29,6 +29,7 @@ from scoring.errors import OrganizerError
 _SETTINGS = {
     **QUIET,
     "safe.directory": "*",  # the user has named the folder
+    "safe.bareRepository": "all",
     "core.attributesFile": os.devnull,
     "core.bigFileThreshold": "8m",  # git keeps smaller files in memory as a whole
     "core.deltaBaseCacheLimit": "32m",

@@ -23,6 +23,7 @@ from leaderboard.git import (
     Published,
     Publisher,
     PublisherSettings,
+    cloned,
     process,
     with_signature,
     without_signature,
@@ -453,6 +454,25 @@ def test_the_command_that_makes_a_repository_makes_one_for_the_board(
     _, command, _ = error.hint.split("`")
     subprocess.run(command.split(), cwd=board.remote, check=True, capture_output=True)
     assert board.push().changed
+
+
+def test_a_board_is_pushed_and_read_with_the_defaults_of_git_3(
+    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It makes repositories of another format, and does not look for bare ones."""
+    (tmp_path / "defaults").write_text("[safe]\n\tbareRepository = explicit\n")
+    newer = tmp_path / "bin" / "git"
+    newer.parent.mkdir()
+    newer.touch(0o755)
+    newer.write_text(
+        f"#!/bin/sh\nunset GIT_CONFIG_NOSYSTEM\nexport GIT_DEFAULT_HASH=sha256 GIT_CONFIG_SYSTEM='{tmp_path}/defaults'\n"
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    monkeypatch.setenv("PATH", f"{newer.parent}:{os.environ['PATH']}")
+    done = board.push()
+    with cloned(str(board.remote)) as clone:
+        assert clone.tip == done.commit
+        assert clone.repository.commits(clone.tip) == [done.commit]
 
 
 def test_a_branch_below_ours_is_named(board: Board) -> None:

@@ -190,6 +190,7 @@ class GitProcess:
                 "NEUCO_GIT_TOKEN": self._settings.token,
                 "NEUCO_GIT_SCHEME": self.remote.protocol,
                 "NEUCO_GIT_HOST": self.remote.host,
+                "HOME": str(self._settings.state_dir),  # a password in the account's .netrc would come first
             }
         if is_loopback(urlsplit(f"//{self.remote.host}").hostname):
             environment["no_proxy"] = "*"

@@ -361,6 +361,17 @@ def test_smart_http_with_a_token(
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes()
 
 
+def test_no_password_of_the_account_comes_before_the_token(
+    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be another person's, who may not push; here, it is the one that may."""
+    (tmp_path / ".netrc").write_text(f"machine 127.0.0.1 login person password {TOKEN}\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with serve(tmp_path, TOKEN) as server:
+        ours = board.publisher(f"{server.url}/remote.git", token="wrong")
+        board.fails(ours, "leaderboard.auth_refused", OrganizerError)
+
+
 @pytest.fixture
 def mount() -> Iterator[Callable[..., None]]:
     """Return a function that mounts a file system, or skips the test where that is not allowed."""

@@ -144,6 +144,7 @@ _REFUSALS = (
 )
 # What somebody can do whose git cannot read a repository.
 _HINTS = (
+    ("unknown option|usage: git", "Install git 2.32 or newer."),
     (_HOST_KEY, "Compare the server's key with the one that it publishes, and connect once with ssh to accept it."),
     ("bad (boolean |numeric )?config", "Correct the setting that git names."),
     ("dubious ownership", "Ask the owner of the folder to list it as safe.directory in git's configuration there."),
@@ -165,7 +166,7 @@ _PUSH_REFUSED = re.compile(
 _REJECTED = re.compile(r"\[remote rejected\] \((.*)\)$", re.MULTILINE)
 # What the server says (over ssh, GitHub's begins with ERROR), or why git or ssh cannot ask it.
 _TOLD = re.compile(
-    r"^(?:remote: +(?:(?:error|fatal): +)?|ERROR: +|error: +(?=cannot run )|(?=Load key ))(.*\S)\s*$",
+    r"^(?:remote: +(?:(?:error|fatal): +)?|ERROR: +|error: +(?=cannot run )|(?=Load key ))(?=.*\w)(.*\S)\s*$",
     re.MULTILINE,
 )
 _MOVED = re.compile(
@@ -178,7 +179,8 @@ _DAMAGED = re.compile(
 _BROKEN_OFF = re.compile(r"early EOF|on the remote side")  # git's words are then those about a damaged clone
 _PREFIX = re.compile(r"^((fatal|error|remote): +)+", re.I)
 _BESIDE_THE_REASON = re.compile(
-    r"warning|hint:|to \S+$|[*=+-]?\s*\S+:refs/|fatal: could not read from remote|please make sure|and the repository exists",
+    r"(remote:)?\W*$|warning|hint:|to \S+$|[*=+-]?\s*\S+:refs/|fatal: could not read from remote|please make sure|"
+    "and the repository exists",
     re.I,
 )
 
@@ -240,10 +242,14 @@ def unreadable(name: str, message: str) -> OrganizerError:
     lines = (line.strip() for line in without_credentials(message).splitlines())
     reasons = [line for line in lines if line and not _BESIDE_THE_REASON.match(line)]
     last = ("fatal: ", "error: RPC failed")  # the latter has the status, and is followed by a vaguer one
-    reason = min(reasons, key=lambda line: not line.startswith(last), default="git gives no reason")
+    certain = [line for line in reasons if line.startswith(last)]
+    # A server's banner, or a long warning, comes before the reason of ssh.
+    others = reasons[-2:] if "from remote repository" in message else reasons[:1]
+    told = (_PREFIX.sub("", line).rstrip(".") for line in certain[:1] or others)
+    reason = printable("; ".join(told)) or "git gives no reason"
     hints = (hint for pattern, hint in _HINTS if re.search(pattern, message, re.IGNORECASE))
     return OrganizerError(
-        f"git cannot use {name}: {printable(_PREFIX.sub('', reason)).rstrip('.')}.",
+        f"git cannot use {name}: {reason}.",
         hint=next(hints, "Name a git URL, a clone, or a folder with the published files."),
         code="repository.unreadable",
     )

@@ -394,6 +394,37 @@ def test_a_refusal_gives_the_reason_of_git(
     assert not sentence.rpartition(": ")[2].startswith(("fatal", "error", "warning", "git gives no"))
 
 
+CHANGED = "@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n@@@@\nHost key for x has changed.\nHost key verification failed."
+HIDDEN = "remote: \nremote: ====\nremote: \nremote: ERROR: The project could not be found.\nremote: \nremote: ====\nremote: "
+DENIED = "----\nAuthorized use only.\n----\n** WARNING: not post-quantum.\nx: Permission denied (publickey)."
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "sentence"),
+    [
+        ("ssh", CHANGED, "Host key for x has changed; Host key verification failed. Compare"),
+        ("ssh", HIDDEN, "The project could not be found. "),
+        ("ssh", DENIED, "** WARNING: not post-quantum; x: Permission denied (publickey). Let git sign in"),
+        (
+            "git",
+            "error: unknown option `x\nusage: git --shallow",
+            "unknown option `x. Install git 2.32 or newer.",
+        ),
+    ],
+)
+def test_the_reason_is_told_whatever_comes_before_and_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, words: str, sentence: str
+) -> None:
+    """A server may print anything before it, ssh decorates its warnings, and an old git adds all its options."""
+    failing = tmp_path / program
+    failing.touch(0o755)
+    failing.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{words}\nEND\nexit 255\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(OrganizerError) as error:
+        read("git@x:board")
+    assert f"git cannot use git@x:board: {sentence}" in str(error.value)
+
+
 def test_a_git_that_ends_while_objects_are_read_says_why(
     board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,7 +117,7 @@ class Reader:
             file.write_text(file.read_text().replace("img_", "scene_"))
         path = self.clone / "my-challenge" / "challenge.yaml"
         board = self.root / "srv" / "board.git"
-        subprocess.run(["git", "init", "--quiet", "--bare", str(board)], check=True)
+        subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", str(board)], check=True)
         values: dict[str, object] = {
             "evalai.server": self._evalai.url,
             "evalai.challenge": self._evalai.challenge,

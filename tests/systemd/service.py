@@ -100,7 +100,7 @@ class Service:
 
     def adopt(self, changes: Mapping[str, Any]) -> None:
         """Write a small challenge and a repository, and adopt the challenge with ``neuco-challenge adopt``."""
-        self.machine.shell(f"git init -q --bare {self.board}; chown -R neuco-worker: {self.board}")
+        self.machine.shell(f"git init -q --bare -b main {self.board}; chown -R neuco-worker: {self.board}")
         lines = [f"{IDS[row]},{latent()[row, 0]}" for row in range(ROWS)]
         for name, content in {
             "ids/dev.txt": "\n".join(IDS) + "\n",

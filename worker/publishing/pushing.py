@@ -148,10 +148,11 @@ def record_push(
     tx.set_fact(PUBLIC_SINCE, json.dumps(since + [now.isoformat()] * (len(json.loads(public)) - len(since))))
     tx.complete_publish(Completed(generation=cycle.generation, commit=pushed.commit, changed=pushed.changed))
     tx.resolve_alert("leaderboard.push")
-    if pushed.shown in (None, configuration.leaderboard.branch):
+    branch, was_there = configuration.leaderboard.branch, pushed.own is not None and not pushed.rewritten
+    if pushed.shown == branch or (pushed.shown is None and not was_there):
         tx.resolve_alert("leaderboard.shown")
     else:
-        tx.report("leaderboard.shown", not_shown(configuration.leaderboard.branch, pushed.shown), now=now)
+        tx.report("leaderboard.shown", not_shown(branch, pushed.shown), now=now)
 
 
 def last_commit(tx: Transaction, configuration: Configuration) -> str | None:

@@ -219,7 +219,11 @@ class Harness:
         keys = {"challenge.secret": SECRET.encode(), "signing.key": KEY.seed.hex().encode()}
         write_files(self.folder, keys, private=("",))
         (self.folder / "token").write_text(self.evalai.token("host"))
-        subprocess.run(["git", "init", "-q", "--bare", str(self.board)], check=True, env=clean_environment())
+        subprocess.run(
+            ["git", "init", "-q", "--bare", "-b", "main", str(self.board)],
+            check=True,
+            env=clean_environment(),
+        )
         with (self.board / "config").open("a") as config:
             # Each push would start two more processes, and write a file for each object.
             config.write("[receive]\nautogc = false\nunpackLimit = 1\n")

@@ -180,6 +180,20 @@ def test_a_default_branch_that_was_renamed_is_told_until_it_is_shown_again(
     assert harness.contradictions() == []
 
 
+def test_a_default_branch_that_nobody_pushes_is_told(harness: Harness, worker: StepWorker) -> None:
+    """Such as master in what `git init` made. A clone of the repository is empty, which no check before the first push can find."""
+    git("symbolic-ref", "HEAD", "refs/heads/master", at=harness.board)
+    for team, seed in (("A", 1), ("B", 2)):
+        harness.submit(team, embeddings(seed))
+        worker.drive()
+    assert "is one that does not exist" in worker.alert("leaderboard.not_shown")
+    git("symbolic-ref", "HEAD", "refs/heads/main", at=harness.board)
+    git("branch", "-D", "main", at=harness.board)
+    harness.submit("C", embeddings(3))
+    worker.drive()
+    assert worker.alerts() == {"leaderboard.rewritten"}
+
+
 def press_the_merge_button(board: Path, clone: Path) -> None:
     """Merge a branch that began at an older commit."""
     git("clone", "--quiet", "--branch=main", str(board), str(clone), at=board)

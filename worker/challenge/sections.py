@@ -327,6 +327,16 @@ class LeaderboardSection(Section):
         description="Seconds between lines of the public log, `receipts.jsonl`; fixed by the first commitment.",
     )
 
+    @field_validator("repository")
+    @classmethod
+    def _server(cls, repository: str) -> str:
+        """Refuse an address that has no readable server or port."""
+        try:
+            _with_ports([repository] if "://" in repository else [])
+        except ValueError:
+            raise ValueError("must be written like https://SERVER/PATH or ssh://git@SERVER/PATH") from None
+        return repository
+
     @field_validator("branch")
     @classmethod
     def _free(cls, branch: str) -> str:

@@ -70,6 +70,8 @@ def refused(folder: Path, text: str) -> str:
         ("leaderboard:", "scoring: {batch_size: 99999999}\nleaderboard:", "it must be at most 1000000."),
         ("folds: 3", "opens: 13.12.2026", "FILE: line 8: phases.dev.opens is `13.12.2026`; it must be written like 2026-12-12 00:00:00."),
         ("folds: 3", "opens: 0001-01-01 00:00:00+14:00", "it must be written like 2026-12-12 00:00:00."),
+        ("./board.git", "https://[git.example.org/o/x", "leaderboard.repository is `https://[git.example.org/o/x`; it must be written"),
+        ("./board.git", "ssh://git@git.example.org:o/x", "leaderboard.repository is `ssh://…@git.example.org:o/x`; it must be written"),
         ("leaderboard:", "leaderboard:\n  branch: files/board", "leaderboard.branch is `files/board`; it must be the short name"),
         ("folds: 3", "opens: 9999-12-31", "; it must not be after the year 9000."),
         ("folds: 3", "opens: 2026-13-12", "FILE, line 8, column 12: `2026-13-12`: month must be in 1..12."),

@@ -80,7 +80,8 @@ class Remote:
         )
         if not objects.is_dir():
             return None  # git's own message will be better
-        if not os.access(objects, os.W_OK | os.X_OK):
+        places = filter(os.path.isdir, (objects, objects.parent, objects.parent / "refs" / "heads"))
+        if not all(os.access(place, os.W_OK | os.X_OK) for place in places):
             return OrganizerError(
                 f"This process may not write to the leaderboard's repository {repository}.",
                 hint="Make the user that runs the worker the owner of the folder (sudo chown -R USER: FOLDER), on a file system that is"
@@ -203,10 +204,10 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
     told = printable("; ".join(_TOLD.findall(message)))[:SHOWN].rstrip(".")
     refused = verb == "push" and _PUSH_REFUSED.search(message)
     rejected = _REJECTED.search(message)
-    if verb == "push" and not refused and _MOVED.search(message):
-        return TipMoved(message)
     if reason := remote.fault():
         return reason
+    if verb == "push" and not refused and _MOVED.search(message):
+        return TipMoved(message)
     if refused or rejected:
         kind = OrganizerError if refused else InfrastructureError  # the latter may end by itself
         said = told or (printable(rejected[1]) if rejected else "it gives no reason")

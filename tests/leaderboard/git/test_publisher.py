@@ -386,10 +386,15 @@ def mount() -> Iterator[Callable[..., None]]:
         yield make
 
 
-def test_a_read_only_file_system_is_named(board: Board, mount: Callable[..., None]) -> None:
-    """A systemd service sees a folder like this if its unit does not list it; git's message is the same for a dozen faults."""
-    mount(board.remote, "--bind", str(board.remote))
-    mount(board.remote, "-o", "remount,ro,bind", str(board.remote))
+@pytest.mark.parametrize("folder", ["", "refs/heads"])
+def test_a_read_only_file_system_is_named(board: Board, mount: Callable[..., None], folder: str) -> None:
+    """A systemd service sees a folder like this if its unit does not list it; git's message is the same for a dozen faults.
+
+    If only some folders belong to another account, git's message is that of a branch that has moved.
+    """
+    place = board.remote / folder
+    mount(place, "--bind", str(place))
+    mount(place, "-o", "remount,ro,bind", str(place))
     for address in (board.remote, f"file://{board.remote}"):
         board.fails(board.publisher(address), "leaderboard.read_only", OrganizerError)
 

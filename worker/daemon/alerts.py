@@ -1,7 +1,7 @@
 """Alerts: tell the organizer, once, what needs a person.
 
 An alert is raised under a key, and as long as it is raised it is logged and sent only once. It appears in the log, in `status`, and at a
-Slack-compatible webhook.
+Slack-compatible webhook, to which one that comes and goes is sent at most once an hour.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ TEXTS = 3  # in a message, of alerts with the same code; the others are counted
 ANSWER_SHOWN = 100  # characters of the webhook's response
 # How long a failure that is not the disk's must last before it is reported: a lock may be released by then.
 TOLERATED = timedelta(minutes=1)
+AGAIN_AFTER = timedelta(hours=1)  # between two messages about one alert
 
 
 class Alerting:
@@ -45,6 +46,7 @@ class Alerting:
         self._retry = Retry()
         self._logged: dict[str, datetime] = {}  # key of each active alert to the time when it was raised
         self._sent: list[Alert] = []  # while that cannot be recorded
+        self._told_at: dict[str, datetime] = {}  # key to the time of the last message
         self._failing_since: datetime | None = None  # the state itself
         self._told: list[str] = []  # codes of that failure that were sent
 
@@ -61,14 +63,23 @@ class Alerting:
             yield partial(self._record, over, now)
             return
         self._log(active)
-        unsent = [alert for alert in active if alert.sent_at is None]
+        unsent = [alert for alert in active if alert.sent_at is None and not self._rests(alert.key, now)]
         if unsent:
             code = unsent[0].code
             alike = [alert for alert in unsent if alert.code == code]
             text = name_some([alert.text for alert in alike], TEXTS, "\n")
             yield partial(
-                self._send, SendAlert(text=text, code=code, sent=partial(self._sent.extend, alike)), now
+                self._send, SendAlert(text=text, code=code, sent=partial(self._note, alike, now)), now
             )
+
+    def _note(self, sent: list[Alert], now: datetime) -> None:
+        self._sent += sent
+        self._told_at |= {alert.key: now for alert in sent}
+
+    def _rests(self, key: str, now: datetime) -> bool:
+        """Return whether a message was about this alert a while ago; one in the future means that the clock was set back."""
+        told_at = self._told_at.get(key)
+        return told_at is not None and told_at <= now < told_at + AGAIN_AFTER
 
     def _record(self, over: list[Alert], now: datetime) -> bool:
         """Record that alerts were sent, and end those that are over."""

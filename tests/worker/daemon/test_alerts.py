@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from scoring.errors import InfrastructureError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.webhook import Hook
+from worker.daemon.alerts import AGAIN_AFTER
 from worker.daemon.logs import REDACTED, redacted
 
 
@@ -88,6 +89,24 @@ def test_alerts_that_come_together_are_one_message(notified: Harness, hook: Hook
         assert [message["text"] for message in hook.heard] == [
             "[Tiny] 1 was edited.\n2 was edited.\n3 was edited. and 2 more (facts.changed)"
         ]
+
+
+@pytest.mark.processes
+def test_an_alert_that_comes_and_goes_is_one_message_an_hour(notified: Harness, hook: Hook) -> None:
+    """An outage of every other call, a clock about two minutes off, or a team that edits a submission again and again fills no channel."""
+    with notified.worker() as worker:
+        worker.drive()
+        for times in (1, 2):
+            for edited in range(3):
+                with worker.store.write() as tx:
+                    tx.resolve_alert("changed:1")
+                    tx.raise_alert("changed:1", "facts.changed", f"Edit {edited}.", now=worker.clock.now())
+                worker.drive(lambda times=times: len(hook.heard) >= times)
+                worker.wait(60)
+            assert len(hook.heard) == times
+            worker.clock.advance(AGAIN_AFTER.total_seconds())
+        worker.drive(lambda: len(hook.heard) == 3)
+        assert hook.heard[-1] == {"text": "[Tiny] Edit 2. (facts.changed)"}
 
 
 @pytest.mark.processes

@@ -97,7 +97,7 @@ class Alerts(Tables):
         """Raise an alert about something that needs a person.
 
         Args:
-            key: What it is about. Whoever raises it there again only changes its text.
+            key: What it is about. Whoever raises it there again only changes its text, unless that is about another event.
             code: One of :data:`ALERT_CODES`, which the runbook explains.
             text: What it says.
             now: The time.
@@ -109,6 +109,8 @@ class Alerts(Tables):
         if alert_code(code) != code:
             raise ValueError(f"ALERT_CODES lacks {code}")
         values = {"code": code, "text": text, "ends_at": now + ALERT_KEPT_FOR if happened else None}
+        if happened:  # another event is logged and sent, too
+            self._connection.execute(alerts.delete().where(alerts.c.key == key, alerts.c.text != text))
         raised = self._connection.execute(alerts.update().where(alerts.c.key == key).values(values))
         if raised.rowcount == 0:
             self._connection.execute(alerts.insert().values(key=key, raised_at=now, **values))

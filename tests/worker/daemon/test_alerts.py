@@ -110,6 +110,26 @@ def test_an_alert_that_comes_and_goes_is_one_message_an_hour(notified: Harness, 
 
 
 @pytest.mark.processes
+def test_another_event_is_told_although_the_alert_about_the_last_one_lasts(
+    notified: Harness, hook: Hook
+) -> None:
+    """Who joined the hosts in the afternoon is not hidden by who joined in the morning; the same again is nothing new."""
+    said = ["'ann' joined.", "'eve' joined.", "'eve' joined."]
+    with notified.worker() as worker, capture_logs() as lines:
+        worker.drive()
+        for text in said:
+            with worker.store.write() as tx:
+                tx.raise_alert("hosts", "evalai.hosts_changed", text, now=worker.clock.now(), happened=True)
+            worker.wait(30)
+            worker.clock.advance(AGAIN_AFTER.total_seconds())
+    expected = said[:2]
+    assert [line["event"] for line in lines if line.get("alert") == "hosts"] == expected
+    assert [message["text"] for message in hook.heard] == [
+        f"[Tiny] {text} (evalai.hosts_changed)" for text in expected
+    ]
+
+
+@pytest.mark.processes
 def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(
     notified: Harness, hook: Hook
 ) -> None:

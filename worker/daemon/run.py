@@ -200,6 +200,7 @@ def _drain(
                 worker.publishing.lift_interval()
         nearly = left.active > 0 and worker.beacon.is_near(now)  # nothing is scored before the value exists
         if not nearly and patience.ended(worker, left, time.monotonic()):
+            worker.intake.calls.tell_of_silence(now)
             return InfrastructureError(
                 f"Not everything was finished: {' '.join(reasons(worker, left))}",
                 hint="Nothing is lost. Fix what is named above, if anything, and run the command again.",

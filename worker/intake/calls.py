@@ -150,6 +150,11 @@ class CallRunner:
         self._reloaded = True
         self._retries.clear()
 
+    def tell_of_silence(self, now: datetime) -> None:
+        """Tell the organizer that EvalAI has not answered a process that ends before this is an outage; the next answer ends the alert."""
+        if self._session.silent_since is not None and self.last_error is not None:
+            self._context.report("evalai.unreachable", self.last_error, now=now)
+
     def start(self, call: Call[Result], now: datetime) -> None:
         """Make a call, if the budget allows it."""
         keep = self._budget.reserve + call.ahead

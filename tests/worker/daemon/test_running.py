@@ -21,6 +21,7 @@ from tests.worker.harness.harness import (
     NEW,
     ROOT,
     SECRET,
+    FaultPlan,
     Harness,
     clean_environment,
     embeddings,
@@ -29,6 +30,7 @@ from tests.worker.harness.harness import (
 )
 from tests.worker.harness.terminal import shown
 from worker.challenge.signing import fingerprint
+from worker.sandbox import Fault
 from worker.state import Deposed, Store
 
 GRID_S = 86400  # the answer waits for this long
@@ -210,6 +212,17 @@ def test_once_is_not_done_before_the_board_is_pushed(live: Harness) -> None:
     away.rename(live.board)
     assert live.once().returncode == 0
     assert live.teams() == ["A"]
+
+
+@pytest.mark.processes
+def test_a_run_that_evalai_does_not_answer_raises_an_alert(live: Harness) -> None:
+    """Nobody reads the output of a timer's runs, none of which lasts as long as an outage; the alert ends with the next answer."""
+    live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon after failures
+    for broken in (1.0, 0.0):
+        live.evalai.set_faults(FaultPlan(probability=broken, kinds=(Fault.ERROR_BEFORE,)))
+        assert live.once().returncode == broken
+        with closing(live.store()) as store, store.read() as tx:
+            assert [alert.key for alert in tx.alerts()] == ["evalai.unreachable"] * int(broken)
 
 
 @pytest.mark.processes

@@ -92,6 +92,18 @@ def test_alerts_that_come_together_are_one_message(notified: Harness, hook: Hook
 
 
 @pytest.mark.processes
+def test_nothing_that_a_participant_wrote_calls_everybody_in_a_channel(notified: Harness, hook: Hook) -> None:
+    """Slack takes <!channel> for a mention and <address|words> for a link, Mattermost also @all; both show entities as characters."""
+    pk = notified.submit("A", embeddings(1))
+    with notified.worker() as worker:
+        worker.drive()
+        notified.evalai.edit(pk, method_name="<!channel> @all <https://a.example|Log in> & win")
+        worker.drive(lambda: bool(hook.heard))
+    shown = "'&lt;!channel&gt; @\u200ball &lt;https://a.example|Log in&gt; &amp; win'"
+    assert f"became {shown}." in hook.heard[0]["text"]
+
+
+@pytest.mark.processes
 def test_an_alert_that_comes_and_goes_is_one_message_an_hour(notified: Harness, hook: Hook) -> None:
     """An outage of every other call, a clock about two minutes off, or a team that edits a submission again and again fills no channel."""
     with notified.worker() as worker:

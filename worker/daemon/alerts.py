@@ -98,8 +98,13 @@ class Alerting:
         since = self._failing_since = self._failing_since or now
         passes = not error.code.startswith("disk.") and now - since < TOLERATED
         code = alert_code(error.code)
-        if not passes and self._told[-1:] != [code]:
-            self._send(SendAlert(text=error.message, code=code, sent=partial(self._told.append, code)), now)
+        if not passes and self._told[-1:] != [code] and not self._rests(code, now):
+            sent = partial(self._note_failure, code, now)
+            self._send(SendAlert(text=error.message, code=code, sent=sent), now)
+
+    def _note_failure(self, code: str, now: datetime) -> None:
+        self._told.append(code)
+        self._told_at[code] = now
 
     def state_written(self) -> None:
         """Note that the state can be written again; a later failure is reported again."""

@@ -145,7 +145,7 @@ def test_another_event_is_told_although_the_alert_about_the_last_one_lasts(
 def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(
     notified: Harness, hook: Hook
 ) -> None:
-    """Only a failure of more than a minute is reported, once while it lasts, although it cannot be recorded."""
+    """Only a failure of more than a minute is reported, once while it lasts and at most hourly, although it cannot be recorded."""
     with notified.worker() as worker:
         worker.drive()
         failing(worker, 0, 30, 59)
@@ -154,7 +154,10 @@ def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(
             failing(worker, 0, 30, 61, 62, 90)
             worker.drive(lambda times=times: len(hook.heard) == times)
             worker.drive()
+            failing(worker, 0, 61)
+            worker.drive()
             assert (len(hook.heard), worker.daemon.problem, worker.alerts()) == (times, None, set())
+            worker.clock.advance(AGAIN_AFTER.total_seconds())
     assert hook.heard[0] == {"text": "[Tiny] The state database failed: locked. Wait. (state.database)"}
 
 

@@ -155,17 +155,18 @@ def submissions(
 
 
 def snapshot(session: OrganizerSession, phase: str) -> PhaseSnapshot:
-    """Return everything that decides a phase's board now.
+    """Return everything that decides a phase's board now, or decided it when it was closed.
 
     Raises:
         OrganizerError: If there is no such phase, or it has not begun.
     """
     session.check_phase(phase)
     with session.store.read() as tx:
-        now = RegisterReplay().at(tx)[phase].snapshot(LATEST)
-    if now is None:
+        replay = RegisterReplay().at(tx)[phase]
+    decides = replay.snapshot(replay.closed_at or LATEST)
+    if decides is None:
         raise not_recorded(phase)
-    return now
+    return decides
 
 
 def participation(session: OrganizerSession, phase: str) -> dict[str, Any]:

@@ -329,6 +329,25 @@ def test_a_report_names_a_noisy_copy(
     assert report()["compared"] == 2
 
 
+def test_a_report_on_a_closed_phase_has_the_standings_of_its_board(
+    harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is scored after the close, or disqualified, changes neither; the awards are read from the board."""
+    for team, seed in (("A", 1), ("B", 2)):
+        harness.submit(team, embeddings(seed))
+    worker.drive()
+    harness.decide("board", "close", "--phase", "dev", "--now")
+    harness.submit("A", embeddings(0))
+    harness.submit("C", embeddings(3))
+    worker.drive()
+    harness.decide("challenge", "disqualify", str(harness.boards()[1]["submission"]))
+    worker.drive()
+    printed(harness, capsys, "board", "report", "--phase", "dev", "--out", str(tmp_path))
+    standings = json.loads((tmp_path / "dev.json").read_text())["standings"]
+    shown = [(row["submission"], row["rank"]) for row in harness.boards()]
+    assert [(row["submission"], row["rank"]) for row in standings] == shown
+
+
 def test_a_retry_ends_the_wait_of_one_submission(
     harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ from worker.challenge.signing import HOME
 from worker.fairness.published import BEHIND
 from worker.organizer.configuration_text import with_values
 from worker.organizer.session import OrganizerSession
+from worker.publishing import files_branch
 from worker.runtime.storage import OF_COMMAND
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
 from worker.state.database import SINCE_BACKUP, damaged, typed
@@ -65,8 +66,8 @@ def write_backup(
     if database is None:
         raise OrganizerError(
             "The state is on a database server, which this command cannot copy.",
-            hint="Back it up with pg_dump, and copy the configuration, the secret, the signing key, the label files, the id lists and the"
-            f" folder files/ in {configuration.state_dir} yourself. After pg_restore, run `neuco-worker challenge restore --dump`.",
+            hint="Back it up with pg_dump, and copy the configuration, the secret, the signing key, the label files, the id lists and"
+            f" files/ and published/ in {configuration.state_dir} yourself. After pg_restore, run `neuco-worker challenge restore --dump`.",
             code="backup.server",
         )
     temporary = archive.with_name(f"{archive.name}.{os.getpid()}.part")  # another command may write it too
@@ -83,10 +84,10 @@ def write_backup(
                     target.writestr(CONFIGURATION, _rewritten(configuration, config))
                     for path, name in _members(session, copy):
                         _add(target, path, name)
-                    stored = list(session.files.stored())
+                    stored = [*session.files.stored(), *files_branch.prepared(configuration)]
                     for path in stored:
                         with contextlib.suppress(FileNotFoundError):  # the worker may remove an old one
-                            _add(target, path, f"state/files/{path.parent.name}/{path.name}")
+                            _add(target, path, str("state" / path.relative_to(configuration.state_dir)))
                         progress(1, len(stored))
                 file.flush()
                 if os.fstat(file.fileno()).st_nlink == 0:  # it has no name yet

@@ -42,9 +42,14 @@ def folder(configuration: Configuration, phase: str) -> Path:
     return configuration.state_dir / FOLDER / phase
 
 
+def prepared(configuration: Configuration) -> list[Path]:
+    """Return the parts of all contents."""
+    return list((configuration.state_dir / FOLDER).glob("*/*/*"))
+
+
 def prepared_bytes(configuration: Configuration) -> int:
     """Return how much all contents take together."""
-    return sum(part.stat().st_size for part in (configuration.state_dir / FOLDER).glob("*/*/*"))
+    return sum(part.stat().st_size for part in prepared(configuration))
 
 
 def known(tx: Transaction, configuration: Configuration) -> PushedFiles:
@@ -57,7 +62,7 @@ def known(tx: Transaction, configuration: Configuration) -> PushedFiles:
 
 def missing(tx: Transaction, configuration: Configuration) -> list[Path]:
     """Return the parts of revealed phases that the branch lacks."""
-    found = list((configuration.state_dir / FOLDER).glob("*/*/*"))
+    found = prepared(configuration)
     pushed = set(known(tx, configuration).parts) if found else set()
     lacking = {part.name: part for part in found if part.name not in pushed}
     revealed = tx.revealed() if lacking else []

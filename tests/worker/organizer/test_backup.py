@@ -296,6 +296,18 @@ def test_a_restored_worker_continues_from_what_was_published(harness: Harness, t
     assert harness.stdout(again)["receipt"]["commitment"] in grown.splitlines()[3]
 
 
+@pytest.mark.processes
+def test_a_backup_has_the_files_that_a_reveal_publishes(harness: Harness, tmp_path: Path) -> None:
+    """So a restored worker can push them again when somebody has removed their branch."""
+    archive, part = tmp_path / "a.zip", Path("published", "dev", "0" * 64, f"{'0' * 64}.0")
+    (harness.state / part).parent.mkdir(parents=True)
+    (harness.state / part).write_bytes(b"content")
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, archive)
+    config = read_backup(archive, tmp_path / "elsewhere")
+    assert (load(config).state_dir / part).read_bytes() == b"content"
+
+
 def test_an_unfinished_restore_is_no_challenge(harness: Harness, tmp_path: Path) -> None:
     """A worker that used it would lack stored files, or share a state that another restore still writes."""
     archive, place, together = tmp_path / "a.zip", tmp_path / "place", Barrier(2)

@@ -222,7 +222,7 @@ def test_a_copy_without_its_files_is_refused(fair: Fair, tmp_path: Path) -> None
 
 
 def test_a_branch_of_files_that_somebody_deleted_is_no_lie(fair: Fair, tmp_path: Path) -> None:
-    """The contents are not published now, also in a copy of one branch only."""
+    """The contents are not published now, also in a copy of one branch only, and nobody says that nothing was removed."""
     board = copy_of(fair.board, tmp_path / "board", "--bare")
     git(board, "update-ref", "-d", "refs/heads/files")
     git(board, "gc", "--quiet", "--prune=now")
@@ -231,3 +231,4 @@ def test_a_branch_of_files_that_somebody_deleted_is_no_lie(fair: Fair, tmp_path:
         done = verify(fair, place)
         assert (done.returncode, done.stderr) == (0, "")
         assert "taken on trust" in done.stdout
+        assert "✓ No change by anybody else was found." in done.stdout

@@ -82,7 +82,7 @@ QUESTIONS = (
     ),
     Question(
         text="Has anybody else changed this?",
-        yes="Nothing that the challenge published was changed or removed.",
+        yes="No change by anybody else was found.",
         checks=frozenset(("signed", "tip", "history", "earlier", "older clone")),
     ),
 )

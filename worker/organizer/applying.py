@@ -182,7 +182,9 @@ def consequences(session: OrganizerSession, change: Change) -> Iterator[str]:
         f" for {count_of(len(plan.missing), 'submission')} (this takes {cost})."
     )
     if plan.changed:
-        yield f"{name}: all answers and the board change; a new commitment is made, with the reason."
+        closed = session.is_closed(name)
+        what = "all answers, but not the closed board," if closed else "all answers and the board"
+        yield f"{name}: {what} change; a new commitment is made, with the reason."
     with session.store.read() as tx:
         if plan.changed and name in tx.revealed():
             yield f"{name} has been revealed: its new tasks and labels are published with the next board."

@@ -290,3 +290,7 @@ def test_what_differs_and_who_would_move_is_said_before_the_yes(harness: Harness
     moved = [f"{team} from {ranks[team]} to {rank}" for team, rank in after.items() if ranks[team] != rank]
     assert moved
     assert f"dev: {', '.join(moved)}." in said
+    harness.decide("board", "close", "--phase", "dev", "--now")
+    harness.add_task("later__regr", seed=6)
+    asked = harness.command("challenge", "apply", "--phase", "dev")
+    assert "dev: all answers, but not the closed board, change; a new commitment is made" in asked.stdout

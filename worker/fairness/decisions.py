@@ -158,7 +158,7 @@ def _moved(
         yield "was put back", later.reason
     off = taken_off(later, rules)
     if off and off.place in TAKEN_OFF and taken_off(earlier, replay.rules(earlier.at)) is None:
-        yield f"was taken off the board: {TAKEN_OFF[off.place].format(by=off.by)}", ""
+        yield f"was taken off later boards: {TAKEN_OFF[off.place].format(by=off.by)}", ""
     if any(getattr(earlier, name) != getattr(later, name) for name in DESCRIBED):
         yield "was given another method or other links", later.reason
     if is_baseline and rules and earlier.answered and not membership.is_baseline(earlier, rules):

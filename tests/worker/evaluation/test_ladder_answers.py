@@ -100,7 +100,11 @@ def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: Ste
     harness.decide("challenge", "disqualify", str(good), "--undo", "--reason", "too late")
     worker.drive()
     assert answer(harness, near)[1]  # the board is closed, and so are its answers
+    again = harness.evalai.rerun(near)
+    worker.drive()
     assert [row["submission"] for row in harness.boards()] == [near]
+    off = f"Submission {near} of “A” was taken off later boards: it was run again as submission {again}."
+    assert off in harness.published("README.md")
 
 
 @pytest.mark.parametrize("command", ["disqualify", "follow"])

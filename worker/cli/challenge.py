@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 challenge = typer.Typer(no_args_is_help=True, help="Correct and control a running challenge.")
 
+LOST = (
+    "Decisions made since the backup, such as a disqualification, are lost: make them again. The leaderboard's README.md lists them until"
+    " the worker pushes."
+)
 SCORES = "Scores, and who counts"
 WORKER = "The worker"
 COPIES = "Copies"
@@ -344,9 +348,7 @@ def restore(
                         code="restore.empty",
                     )
                 mark_restored(tx, session.now.isoformat())
-        print(
-            "Recorded. Start the worker now; an alert will name the submissions that were answered after the dump."
-        )
+        print(f"Recorded. {LOST} When you start the worker, an alert names the submissions answered since.")
         return
     if archive is None or directory is None or dump:
         raise OrganizerError(
@@ -355,7 +357,7 @@ def restore(
             code="restore.arguments",
         )
     place = read_backup(archive, directory)
-    print(f"Restored into {directory}.")
+    print(f"Restored into {directory}. {LOST}")
     print(
         "Backups contain no tokens and no ssh keys; the doctor says which to add before you start the worker."
     )

@@ -66,7 +66,7 @@ def test_a_backup_is_private_and_restores_everything_but_tokens(
     assert guarded(["challenge", "restore", str(archive), str(place)]) == 0
     assert place.stat().st_mode & 0o777 == 0o700
     first, missing, following = capsys.readouterr().out.splitlines()
-    assert first == f"Restored into {place}."
+    assert first.startswith(f"Restored into {place}. Decisions made since the backup, ")
     assert "no tokens" in missing
     assert following == f"Next: neuco-worker doctor --config {place}/challenge.yaml"
     text = (place / "challenge.yaml").read_text()

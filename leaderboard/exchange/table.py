@@ -85,12 +85,15 @@ def read_table(text: str, tasks: Sequence[str] = ()) -> tuple[pd.DataFrame, list
         OrganizerError: If the text is not such a table; the message says where.
     """
     cells = _cells(text.removeprefix("\ufeff"))
-    if set(SUMMARY[:3]) <= set(cells.iloc[0]):
+    is_leaderboard = set(SUMMARY[:3]) <= set(cells.iloc[0])
+    if is_leaderboard:
         is_beside = cells.iloc[0].isin(SUMMARY) | cells.iloc[0].str.startswith("acc::")
         is_beside.iloc[0] = False  # the names of the entries
         cells = cells.loc[:, ~is_beside]
+        marked = [name.removeprefix("q::") for name in cells.iloc[0] if name.startswith("q::")]
+        tasks = tasks or marked  # whatever their names are
         cells.iloc[0, :] = [name.removeprefix("q::") for name in cells.iloc[0]]
-    cells, left_out = _scored(cells, tasks)
+    cells, left_out = _scored(cells, tasks, sums_up=not is_leaderboard)
     entries, names = cells.iloc[1:, 0].tolist(), cells.iloc[0, 1:].tolist()
     if left_out and not (entries and (names or tasks)):
         raise _fault(
@@ -155,8 +158,8 @@ def _cells(text: str) -> pd.DataFrame:
     return cells
 
 
-def _scored(cells: pd.DataFrame, tasks: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the cells of entries and tasks, and the names of the other rows and columns."""
+def _scored(cells: pd.DataFrame, tasks: Sequence[str], *, sums_up: bool) -> tuple[pd.DataFrame, list[str]]:
+    """Return the cells of entries and tasks, and the names of the others; ``sums_up`` says whether a row may sum up others."""
     names = cells.iloc[0].tolist()
     if unknown := [name for name in tasks if name not in names]:
         raise _fault(f"No column is named {_shown(unknown[0])}.", f"The columns are: {name_some(names, 10)}.")
@@ -178,7 +181,7 @@ def _scored(cells: pd.DataFrame, tasks: Sequence[str]) -> tuple[pd.DataFrame, li
         and (names[position] in tasks if tasks else position > named and not is_other[position])
     ]
     left = [name for position, name in enumerate(names) if name and position not in (named, *counted)]
-    is_entry = ~cells.iloc[:, named].map(is_summary)
+    is_entry = ~cells.iloc[:, named].map(lambda name: sums_up and is_summary(name))
     is_entry.iloc[0] = True
     left += cells.iloc[:, named][~is_entry].tolist()
     return cells.loc[is_entry].iloc[:, [named, *counted]], left

@@ -197,6 +197,18 @@ def test_a_leaderboard_is_ranked_by_its_tasks() -> None:
     assert read_table(ours)[0].equals(plain)
 
 
+def test_no_name_of_a_task_or_run_takes_it_out_of_a_leaderboard() -> None:
+    """Its columns say what they are, so a task may be called depth or forest_loss and decide alone, and a run mean."""
+    text = (
+        "experiment,mean_score,weighted_score,aggregated_rank,q::depth,q::forest_loss,year\n"
+        "mean_20260314_120000,1.5,1,1,2,1,2025\nbest_20260314_120000,0.5,2,2,1,-1000,2026\n"
+    )
+    table, left_out = read_table(text)
+    assert table.index.tolist() == ["mean_20260314_120000", "best_20260314_120000"]
+    assert (table.columns.tolist(), left_out) == (["depth", "forest_loss"], ["year"])
+    assert read_table(text, ["depth"])[0].shape == (2, 1)
+
+
 def test_summaries_and_descriptions_are_no_tasks() -> None:
     """Leaderboards have columns and rows that would decide the ranking; they are left out and named, unless --tasks says otherwise."""
     text = (

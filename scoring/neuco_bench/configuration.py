@@ -120,14 +120,14 @@ def overridden(
     changed = dict(document)
     if folds is not None:
         changed["k_folds"] = folds
+    params = changed.get("probe_params") or {}
+    if not isinstance(params, Mapping):
+        return changed  # it is refused later
     if probe is not None and probe != changed.get("probe_type", "linear"):
         known = parameters_of(probe)
         changed = {key: value for key, value in changed.items() if key not in FLAT or key in known}
-        params = changed.get("probe_params") or {}
-        changed |= {
-            "probe_type": probe,
-            "probe_params": {key: value for key, value in params.items() if key in known},
-        }
+        params = {key: value for key, value in params.items() if key in known}
+        changed |= {"probe_type": probe, "probe_params": params}
     if epochs is not None:
         name = str(changed.get("probe_type", "linear"))
         if name in PROBES and not probe_class(name).has_epochs:
@@ -136,7 +136,7 @@ def overridden(
                 hint="Leave --epochs out, or use a probe with epochs, such as linear.",
                 code="standalone.no_epochs",
             )
-        changed["probe_params"] = {**(changed.get("probe_params") or {}), "epochs": epochs}
+        changed["probe_params"] = {**params, "epochs": epochs}
     return changed
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -302,6 +303,18 @@ def test_a_wrong_value_is_shown_with_what_it_must_be(document: object, sentence:
     with pytest.raises(OrganizerError) as caught:
         parse_settings(document)
     assert (caught.value.code, caught.value.sentence) == ("standalone.bad_value", sentence)
+
+
+@pytest.mark.parametrize("options", [{}, {"epochs": 5}, {"probe": "ridge"}])
+def test_parameters_that_are_no_keys_are_refused_with_any_options(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    """An option that comes before the configuration is joined with the parameters only if they are keys with values."""
+    (tmp_path / "config.yaml").write_text("probe_params: [epochs, 10]")
+    with pytest.raises(
+        OrganizerError, match=r"probe_params in the configuration is .*, not keys with values"
+    ):
+        read_settings(tmp_path / "config.yaml", **options)
 
 
 APPENDIX_B2 = """

@@ -3,7 +3,8 @@
 Rows are turned into coordinates in which their Gram matrix is diagonal; this changes neither distances nor predictions. A fold's training
 part has this Gram matrix less that of its test part, centered. Its inverse, with any penalty added to the diagonal, gives the coefficients
 of every task, and its trace the degrees of freedom. Where test parts are large, one decomposition of the downdated matrix serves all
-penalties; where they are small, the inverse follows from a matrix of the size of the test part (Woodbury's identity).
+penalties; where they are small, the inverse follows from a matrix of the size of the test part (Woodbury's identity). Values so large that
+rounding in the Gram matrix could reach a penalty are fitted by the singular values of each training part.
 
 The intercept is not penalized. The penalty is chosen per fold and task on the training part alone, by generalized cross-validation
 (Golub, Heath and Wahba, 1979).
@@ -27,7 +28,7 @@ from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput
 from scoring.tasks import TaskType
 
 ALPHAS = tuple(10.0**exponent for exponent in range(-1, 6))
-SMALLEST = 1e-11  # relative to the greatest eigenvalue; anything less is rounding
+SMALLEST = 1e-11  # relative to the greatest eigenvalue; anything less may be rounding
 
 Penalty = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -46,7 +47,8 @@ class Decomposition:
 
     Attributes:
         rows: float64, n x r, centered rows in coordinates in which their Gram matrix is diagonal.
-        spectrum: float64, the r eigenvalues of the Gram matrix.
+        spectrum: float64, the r eigenvalues of the Gram matrix; empty if rounding in them could reach a penalty: the coordinates are then
+            those of the embeddings.
         targets: float64, n x C, the columns of all tasks.
         products: The rows times the centered targets, r x C.
     """
@@ -55,6 +57,11 @@ class Decomposition:
     spectrum: NDArray[np.float64]
     targets: NDArray[np.float64]
     products: NDArray[np.float64]
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether the coordinates are those of the eigenvalues."""
+        return bool(len(self.spectrum) == self.rows.shape[1])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,17 +101,19 @@ class RidgeProbe(Probe):
         Folds already run in threads; BLAS's own threads would make them ten times slower (measured).
         """
         with threadpool_limits(limits=1, user_api="blas"):
-            parts = _decompose(tasks)
+            parts = _decompose(tasks, self._alphas[0])
             yield lambda fold: self._fit(tasks, parts, fold, details=details)
 
     def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """Fit all rows, with the penalty that generalized cross-validation selects."""
-        parts, rows = _decompose([data]), np.arange(len(data.rows))
+        parts, rows = _decompose([data], self._alphas[0]), np.arange(len(data.rows))
         fits = _fits(parts, self._alphas, rows, rows[:0])
         chosen = min(fits, key=lambda fit: float(fit.criteria.sum()))
         mean = data.rows.mean(axis=0, dtype=np.float64)
-        along = parts.rows @ (chosen.weights / parts.spectrum[:, np.newaxis])
-        weights = along.T @ (data.rows - mean)
+        weights = chosen.weights.T
+        if parts.is_diagonal:
+            along = parts.rows @ (chosen.weights / parts.spectrum[:, np.newaxis])
+            weights = along.T @ (data.rows - mean)
         bias = chosen.intercepts - weights @ mean
         return [(weights.astype(np.float32), bias.astype(np.float32))]
 
@@ -134,8 +143,8 @@ class RidgeProbe(Probe):
         return results
 
 
-def _decompose(tasks: Sequence[ProbeInput]) -> Decomposition:
-    """Decompose the rows of tasks that share them."""
+def _decompose(tasks: Sequence[ProbeInput], penalty: float) -> Decomposition:
+    """Decompose the rows of tasks that share them; ``penalty`` is the least one."""
     centered = tasks[0].rows.astype(np.float64)
     centered -= centered.mean(axis=0)
     samples, dim = centered.shape
@@ -144,6 +153,8 @@ def _decompose(tasks: Sequence[ProbeInput]) -> Decomposition:
     kept = spectrum > SMALLEST * max(float(spectrum[-1]), np.finfo(np.float64).tiny)
     spectrum, vectors = spectrum[kept], vectors[:, kept]
     rows = vectors * np.sqrt(spectrum) if wide else centered @ vectors
+    if SMALLEST * spectrum[-1:].sum() > penalty:
+        rows, spectrum = centered, spectrum[:0]
     targets = np.hstack(
         [
             data.columns if data.kind is TaskType.REGRESSION else np.where(data.columns > 0.5, 1.0, -1.0)
@@ -158,6 +169,9 @@ def _fits(
     parts: Decomposition, alphas: Sequence[float], train: NDArray[np.integer], test: NDArray[np.integer]
 ) -> Iterator[Fit]:
     """Fit the training part at each penalty; no array is as long as the training part, except targets."""
+    if not parts.is_diagonal:
+        yield from _exact_fits(parts.rows[train], parts.targets[train], alphas)
+        return
     count, held = len(train), parts.rows[test]
     targets = parts.targets[train]
     mean = targets.mean(axis=0)
@@ -174,6 +188,27 @@ def _fits(
             weights=weights,
             intercepts=mean - center @ weights,
             criteria=count * np.maximum(residuals, 0.0) / max(left, 1e-9 * count) ** 2,
+        )
+
+
+def _exact_fits(
+    rows: NDArray[np.float64], targets: NDArray[np.float64], alphas: Sequence[float]
+) -> Iterator[Fit]:
+    """Fit rows at each penalty by their singular values, which takes longer than a Gram matrix, but squares no rounding."""
+    center, mean = rows.mean(axis=0), targets.mean(axis=0)
+    left, sizes, right = np.linalg.svd(rows - center, full_matrices=False)
+    rank = int(np.sum(sizes > sizes[0] * max(rows.shape) * np.finfo(np.float64).eps))
+    left, sizes, right = left[:, :rank], sizes[:rank, np.newaxis], right[:rank]
+    along, free = left.T @ (targets - mean), len(rows) - 1 - rank
+    outside = np.sum((targets - mean - left @ along) ** 2, axis=0) * (free > 0)
+    for alpha in alphas:
+        weights = right.T @ (sizes / (sizes**2 + alpha) * along)
+        shrunk = alpha / (sizes**2 + alpha)
+        residuals = outside + np.sum((shrunk * along) ** 2, axis=0)
+        yield Fit(
+            weights=weights,
+            intercepts=mean - center @ weights,
+            criteria=len(rows) * (np.sqrt(residuals) / (free + shrunk.sum())) ** 2,
         )
 
 

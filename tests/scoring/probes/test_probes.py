@@ -187,6 +187,24 @@ def test_ridge_agrees_with_a_fit_per_fold_task_and_penalty(samples: int, dim: in
                 np.testing.assert_allclose(predictions, plain, atol=1e-9)
 
 
+@pytest.mark.parametrize("scales", [[1e6] * 100, [1e9, *[1.0] * 5]])
+def test_ridge_is_exact_whatever_the_scale_of_the_values(scales: list[float]) -> None:
+    """Scores and stored weights are those of scikit-learn's singular values, also where a Gram matrix would lose small values."""
+    generator = np.random.RandomState(3)
+    rows = (generator.standard_normal((60, len(scales))) * scales).astype(np.float32)
+    targets = (rows[:, -1] / scales[-1] + generator.standard_normal(60)).astype(np.float32)
+    data = ProbeInput(name="task", kind=TaskType.REGRESSION, rows=rows, targets=targets)
+    wide = rows.astype(np.float64)
+    probe = make_probe("ridge", {"alphas": [0.1]})
+    model = linear_model.Ridge(alpha=0.1, solver="svd")
+    [folds] = probe.train(data, folds=3, details=True)
+    for fold in folds:
+        predictions = model.fit(wide[fold.train], targets[fold.train]).predict(wide[fold.test])
+        np.testing.assert_allclose(fold.predictions, predictions, rtol=1e-6)
+    [(weights, _)] = probe.refit(data)
+    np.testing.assert_allclose(weights[0], model.fit(wide, targets).coef_, rtol=1e-5)
+
+
 def _hat_matrix(rows: np.ndarray, alpha: float) -> np.ndarray:
     """Return what turns targets into their fitted values."""
     centered = rows - rows.mean(axis=0)

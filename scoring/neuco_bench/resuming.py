@@ -30,6 +30,7 @@ def inputs_digest(material: Material, settings: StandaloneSettings, seed: int) -
         seed,
         settings.model_dump(exclude=WITHOUT_EFFECT),
         material.embeddings.ids,
+        material.embeddings.names,  # in warnings
         [(task.name, task.kind.value, task.classes, task.ids, task.groups) for task in material.tasks],
         [(package.identifier, package.parent, package.ceiling) for package in material.packages],
         material.warnings,

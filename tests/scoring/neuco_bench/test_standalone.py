@@ -7,6 +7,7 @@ import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
@@ -23,7 +24,7 @@ from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.material import read_material
 from scoring.neuco_bench.reading import read_embeddings, read_excluded
 from scoring.neuco_bench.results import make_run_folder, read_results, write_results
-from scoring.neuco_bench.resuming import mark_finished
+from scoring.neuco_bench.resuming import inputs_digest, mark_finished
 from scoring.neuco_bench.run import score_run
 from scoring.probes import PROBES
 from scoring.tasks import TaskType, load_tasks
@@ -450,3 +451,11 @@ def test_a_list_of_excluded_ids_must_be_a_text_file(tmp_path: Path, content: byt
         place.write_bytes(content)
     with pytest.raises(OrganizerError, match="cannot be read"):
         read_excluded(place)
+
+
+def test_a_run_whose_columns_had_other_names_is_computed_again() -> None:
+    """Its warnings would name columns that the file does not have."""
+    labels, settings = read_annotations(GOLDEN / "labels"), parse_settings({"k_folds": 1, "epochs": 1})
+    material = read_material(GOLDEN / "embeddings.csv", labels, settings)
+    renamed = replace(material, embeddings=replace(material.embeddings, names=("a", "b")))
+    assert inputs_digest(material, settings, 42) != inputs_digest(renamed, settings, 42)

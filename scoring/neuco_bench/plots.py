@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.neuco_bench.run import TaskReport
+from scoring.printable import printable
 from scoring.probes.measures import confusion, indicators, roc_curve
 from scoring.probes.probe import FoldResult, ProbeInput
 from scoring.tasks import TaskType
@@ -37,6 +39,8 @@ def draw_plots(folder: Path, task: TaskReport, *, stem: str) -> None:
     """
     import vl_convert
 
+    # A control character would abort the process.
+    task = replace(task, data=replace(task.data, classes=tuple(map(printable, task.data.classes))))
     for name, spec in _plots(task, stem):
         path = folder / task.data.name / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -220,7 +224,7 @@ def _roc(title: str, curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.
 
 
 def _frame(title: str, values: Sequence[Mapping[str, object]]) -> Spec:
-    return {"title": title, "width": WIDTH, "height": HEIGHT, "data": {"values": values}}
+    return {"title": printable(title), "width": WIDTH, "height": HEIGHT, "data": {"values": values}}
 
 
 def _axis(field: str, title: str, *, zero: bool = True) -> Spec:

@@ -91,6 +91,22 @@ def test_plots_and_probes_are_saved_if_they_were_asked_for(tmp_path: Path) -> No
     assert {".png", ".pth", ".json"} <= names
 
 
+def test_no_plot_has_a_control_character(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At one, in the name of a task or class, the library ends the process."""
+    drawn: list[str] = []
+    library = pytest.importorskip("vl_convert")
+
+    def draw(spec: object, scale: float) -> bytes:
+        drawn.append(str(spec))
+        return b""
+
+    monkeypatch.setattr(library, "vegalite_to_png", draw)
+    labels = {"task\x0b__multiclass": np.where(MATRIX[:, 0] > 0, "a\x01", "\ufffe")}
+    scoring.score(MATRIX, labels, "ridge", folds=2, progress=False, enable_plots=True).save(tmp_path / "run")
+    assert len(drawn) == 4
+    assert not any(odd in spec for spec in drawn for odd in (r"\x0b", r"\x01", r"\ufffe"))
+
+
 def test_a_result_is_json(entries: Any) -> None:
     """Numbers that are not finite are None."""
     document = json.loads(json.dumps(entries.results["ours"].to_dict(), allow_nan=False))

@@ -74,11 +74,15 @@ def answer_files(facts: Submission) -> str:
 
 
 def runs(tx: Transaction, row: SubmissionRow) -> list[SubmissionRow]:
-    """Return a submission and its re-runs."""
-    rows = [row]
-    while (later := tx.get(rows[-1].superseded_by or 0)) is not None:
-        rows.append(later)
-    return rows
+    """Return a submission with all that repeat it and the one that it repeats, oldest first: they name the same file."""
+    if row.team_key is None:
+        return [row]  # nothing is known of it yet
+    return [other for other in tx.submissions(team=row.team_key) if _first(other) == _first(row)]
+
+
+def _first(row: SubmissionRow) -> int:
+    place = FILE_PLACE.search(row.input_file or "")
+    return row.pk if place is None else int(place[3])
 
 
 def waited(row: SubmissionRow, now: datetime) -> timedelta:

@@ -330,7 +330,7 @@ def repeated(tx: Transaction, facts: Submission) -> SubmissionRow | None:
 
 
 def link_rerun(tx: Transaction, facts: Submission) -> None:
-    """Link a re-run to the submission that it repeats, and to the re-run before it.
+    """Link a re-run to the submission that it repeats, and to its newest other re-run.
 
     In a listing, all re-runs are linked before anything else is processed. Then the old submission, which EvalAI cancelled, is known to be
     superseded, whatever the order.
@@ -338,9 +338,10 @@ def link_rerun(tx: Transaction, facts: Submission) -> None:
     first = repeated(tx, facts)
     if first is None or _is_gone(facts):
         return
-    for pk in {first.pk, first.superseded_by or first.pk}:
-        if pk < facts.pk:
-            tx.note(pk, superseded_by=facts.pk)
+    before = first.superseded_by or first.pk
+    newest = max(before, facts.pk)
+    for pk in {first.pk, before, facts.pk} - {newest}:
+        tx.note(pk, superseded_by=newest)
 
 
 def cancel(tx: Transaction, row: SubmissionRow) -> None:
@@ -349,7 +350,11 @@ def cancel(tx: Transaction, row: SubmissionRow) -> None:
 
 
 def supersede_older(tx: Transaction, pk: int) -> None:
-    """Retire the submission of which this one is a re-run, now that this one is answered."""
-    for row in tx.submissions(COUNTED | {State.FAILED, State.CANCELLED}, superseded_by=pk):
-        tx.move(row.pk, row.state, State.SUPERSEDED)
-        tx.resolve_alert(f"changed:{row.pk}")
+    """Retire the earlier runs of a submission that was answered, or itself, if a later run was answered before it."""
+    rows = changes.runs(tx, tx.known(pk))
+    newest = max((row.pk for row in rows if row.state in COUNTED), default=pk)
+    for row in rows:
+        again = row.superseded_by is not None and row.state in (State.FAILED, State.CANCELLED)
+        if row.pk < newest and (again or row.state in COUNTED):
+            tx.move(row.pk, row.state, State.SUPERSEDED, superseded_by=newest)
+            tx.resolve_alert(f"changed:{row.pk}")

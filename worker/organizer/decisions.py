@@ -36,22 +36,23 @@ def _submission(tx: Transaction, pk: int) -> SubmissionRow:
 
 
 def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = False) -> bool:
-    """Take a submission and its re-runs off the board, or let them count again; return whether they have a score for every task.
+    """Take all runs of a submission off the board, or let them count again; return whether they have a score for every task.
 
     Raises:
         OrganizerError: If it is unknown.
     """
     with session.store.write() as tx:
-        rows = changes.runs(tx, _submission(tx, pk))
-        if (rows[0].excluded is None) is not undo:  # else another command was quicker
+        row = _submission(tx, pk)
+        rows = changes.runs(tx, row)
+        if (row.excluded is None) is not undo:  # else another command was quicker
             with decided(session, tx, reason):
-                for row in rows:
-                    tx.note(row.pk, excluded=None if undo else reason)
-            for row in rows:
-                changes.tell(tx, row.pk, now=session.clock())
-                if row.state is State.CANCELLED:
-                    tx.resolve_alert(f"hold:{row.pk}")
-        return all(_is_complete(tx, row) for row in rows)
+                for run in rows:
+                    tx.note(run.pk, excluded=None if undo else reason)
+            for run in rows:
+                changes.tell(tx, run.pk, now=session.clock())
+                if run.state is State.CANCELLED:
+                    tx.resolve_alert(f"hold:{run.pk}")
+        return all(_is_complete(tx, run) for run in rows)
 
 
 def follow(session: OrganizerSession, pk: int, taken: Mapping[str, tuple[Any, Any]], reason: str) -> None:

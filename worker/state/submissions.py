@@ -47,7 +47,6 @@ def _selected(
     states: tuple[State, ...] | None,
     phase: str | None,
     team: int | None,
-    superseded_by: int | None,
     *,
     unread: bool,
 ) -> sa.Select[Any]:
@@ -56,7 +55,7 @@ def _selected(
         query = query.where(submissions.c.state.in_(states))
     if unread:
         query = query.where(submissions.c.read_at.is_(None))
-    given = {"phase": phase, "team_key": team, "superseded_by": superseded_by}
+    given = {"phase": phase, "team_key": team}
     return query.filter_by(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -89,7 +88,6 @@ class Submissions(Tables):
         phase: str | None = None,
         team: int | None = None,
         unread: bool = False,
-        superseded_by: int | None = None,
     ) -> list[SubmissionRow]:
         """Return submissions, oldest first.
 
@@ -98,19 +96,18 @@ class Submissions(Tables):
             phase: Only those of this phase.
             team: Only those of the team with this number.
             unread: Only those whose facts are missing.
-            superseded_by: Only those of which this submission is a re-run.
         """
         chosen = None if states is None else tuple(states)
-        narrowed = (phase, team, superseded_by) != (None, None, None)
+        narrowed = (phase, team) != (None, None)
         if self._reads_only and not narrowed and chosen is not None and UNFINISHED.issuperset(chosen):
             rows = (row for row in self._unfinished if row.state in chosen)
             return [row for row in rows if row.read_at is None or not unread]
-        return self._all(SubmissionRow, _selected(chosen, phase, team, superseded_by, unread=unread))
+        return self._all(SubmissionRow, _selected(chosen, phase, team, unread=unread))
 
     @cached_property
     def _unfinished(self) -> list[SubmissionRow]:
         """The unfinished submissions, read once: each stage of the worker asks for some of them, and there are few."""
-        return self._all(SubmissionRow, _selected(tuple(UNFINISHED), None, None, None, unread=False))
+        return self._all(SubmissionRow, _selected(tuple(UNFINISHED), None, None, unread=False))
 
     def answers(self, states: Collection[State], *, phase: str) -> dict[int, str]:
         """Return the answers of a phase's submissions in these states, by pk; whole rows of thousands of submissions would take longer."""

@@ -358,6 +358,39 @@ def test_a_decision_about_a_submission_concerns_its_reruns(
     assert set(shown(harness)) == {"A", "B"}
 
 
+@pytest.mark.parametrize("named", range(3))
+def test_a_decision_concerns_every_run(harness: Harness, worker: StepWorker, named: int) -> None:
+    """Whichever is named, none counts: neither one between the first and the newest, which somebody cancelled, nor one that comes later."""
+    runs = [harness.submit("A", embeddings(0))]
+    other = harness.submit("B", embeddings(1))
+    worker.drive()
+    runs.append(harness.evalai.rerun(runs[0]))
+    worker.drive()
+    runs.append(harness.evalai.rerun(runs[0]))
+    worker.drive(lambda: worker.states().get(runs[2]) == State.FETCHED)
+    harness.evalai.edit(runs[2], status="cancelled")
+    worker.advance(10)  # so that it is read before it is scored
+    assert shown(harness) == {"A": (1, runs[1]), "B": (2, other)}
+    harness.decide("challenge", "disqualify", str(runs[named]))
+    worker.finish(harness.evalai.rerun(runs[0]))
+    assert shown(harness) == {"B": (1, other)}
+    harness.decide("challenge", "disqualify", str(runs[named]), "--undo")
+    worker.drive()
+    assert set(shown(harness)) == {"A", "B"}
+
+
+def test_a_file_that_is_run_several_times_counts_once(harness: Harness, worker: StepWorker) -> None:
+    """Whichever run is answered last: a stranger can cancel one until another is answered."""
+    first = harness.submit("A", embeddings(0))
+    worker.drive()
+    runs = [harness.evalai.rerun(first) for _ in range(2)]
+    harness.evalai.edit(runs[0], status="cancelled")
+    worker.finish(runs[1])
+    harness.evalai.edit(runs[0], status="submitted")
+    worker.finish(*runs)
+    assert [(row["submission"], row["submissions"]) for row in harness.boards()] == [(runs[1], 1)]
+
+
 def simultaneous(harness: Harness, worker: StepWorker, last: int) -> None:
     """Two uploads at the same moment get the same number."""
     pks = [harness.submit("Rival", embeddings(seed)) for seed in (1, 2)]

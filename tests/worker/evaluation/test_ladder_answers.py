@@ -80,56 +80,6 @@ def test_only_submissions_that_beat_the_earlier_value_count(harness: Harness, wo
     }
 
 
-def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: StepWorker) -> None:
-    """Later answers are corrected; a submission that its own team deletes stays on the ladder and on the board."""
-    pks = []
-    for content in (BAD, GOOD, NEAR):
-        pks.append(harness.submit("A", content))
-        worker.drive()
-    _, good, near = pks
-    assert not answer(harness, near)[1]
-    harness.evalai.edit(good, ignore_submission=True)
-    worker.advance(700)
-    assert not answer(harness, near)[1]
-    assert [row["submission"] for row in harness.boards()] == [good]
-    harness.decide("challenge", "disqualify", str(good), "--reason", "a test")
-    worker.drive()
-    assert answer(harness, near)[1]
-    assert [row["submission"] for row in harness.boards()] == [near]
-    harness.decide("board", "close", "--phase", "dev", "--now", "--yes")
-    harness.decide("challenge", "disqualify", str(good), "--undo", "--reason", "too late")
-    worker.drive()
-    assert answer(harness, near)[1]  # the board is closed, and so are its answers
-    again = harness.evalai.rerun(near)
-    worker.drive()
-    assert [row["submission"] for row in harness.boards()] == [near]
-    off = f"Submission {near} of “A” was taken off later boards: it was run again as submission {again}."
-    assert off in harness.published("README.md")
-
-
-@pytest.mark.parametrize("command", ["disqualify", "follow"])
-def test_what_is_taken_off_before_its_answer_shows_no_more_than_the_ladder(
-    harness: Harness, worker: StepWorker, command: str
-) -> None:
-    """Otherwise a file that is sent to be disqualified, or a re-run of one that was, would show its own value."""
-    harness.submit("A", BAD, is_public=False)
-    good = harness.submit("A", GOOD)
-    worker.drive()
-    harness.decide("challenge", "pause")
-    near = harness.submit("A", NEAR)
-    worker.drive(lambda: worker.states().get(near) == State.FETCHED)
-    harness.evalai.edit(near, is_public=False)
-    worker.drive(lambda: worker.row(near).at_evalai["public"] is False)
-    harness.decide("challenge", command, str(near), "--yes", "--reason", "a test")
-    harness.decide("challenge", "pause", "--undo")
-    worker.finish(near)
-    assert harness.stdout(near)["q_mean"] == answer(harness, good)[0]
-    assert "counts" not in harness.stdout(near)
-    harness.decide("board", "close", "--phase", "dev", "--now")
-    harness.decide("challenge", "reveal")
-    assert harness.contradictions() == []
-
-
 def follow(harness: Harness, worker: StepWorker, pk: int, *, public: bool) -> None:
     """Take over that a team made a submission public or private."""
     harness.evalai.edit(pk, is_public=public)
@@ -138,33 +88,74 @@ def follow(harness: Harness, worker: StepWorker, pk: int, *, public: bool) -> No
     worker.drive()
 
 
-def test_a_submission_that_was_made_private_is_on_no_ladder(harness: Harness, worker: StepWorker) -> None:
-    """As one that was disqualified: the next best of its team counts, and nothing is contradicted."""
-    pks = []
-    for content in (GOOD, NEAR):
-        pks.append(harness.submit("A", content))
+def test_what_is_disqualified_or_changes_its_visibility_changes_its_ladder(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """Later answers are corrected; a submission that its own team deletes stays on the ladder and on the board.
+
+    One that was made private is on no ladder: the next best of its team counts. One that was made public leaves the private ones of its
+    team, which nobody can check, and keeps its place in time among the public ones.
+    """
+    pks = {}
+    for team, name, content, public in (
+        *(("A", "bad", BAD, True), ("A", "good", GOOD, True), ("A", "near", NEAR, True)),
+        *(("B", "made private", GOOD, True), ("B", "next", NEAR, True)),
+        *(("C", "private", GOOD, False), ("C", "made public", NEAR, False), ("C", "later", BAD, True)),
+    ):
+        pks[name] = harness.submit(team, content, is_public=public)
         worker.drive()
-    good, near = pks
-    assert not answer(harness, near)[1]
-    follow(harness, worker, good, public=False)
-    assert answer(harness, near)[1]
-    assert [row["submission"] for row in harness.boards()] == [near]
+
+    def shown() -> tuple[dict[str, bool], dict[str, int]]:
+        counts = {name: answer(harness, pks[name])[1] for name in ("near", "next", "made public", "later")}
+        return counts, {row["team"]: row["submission"] for row in harness.boards()}
+
+    counts = {"near": False, "next": False, "made public": False, "later": True}
+    assert shown()[0] == counts
+    harness.evalai.edit(pks["good"], ignore_submission=True)
+    follow(harness, worker, pks["made private"], public=False)
+    follow(harness, worker, pks["made public"], public=True)
+    counts |= {"next": True, "made public": True, "later": False}
+    board = {"A": pks["good"], "B": pks["next"], "C": pks["made public"]}
+    assert shown() == (counts, board)
+    harness.decide("challenge", "disqualify", str(pks["good"]), "--reason", "a test")
+    worker.drive()
+    final = counts | {"near": True}, board | {"A": pks["near"]}
+    assert shown() == final
     harness.decide("board", "close", "--phase", "dev", "--now", "--yes")
+    harness.decide("challenge", "disqualify", str(pks["good"]), "--undo", "--reason", "too late")
+    worker.drive()
+    assert shown() == final  # the board is closed, and so are its answers
+    again = harness.evalai.rerun(pks["near"])
+    worker.drive()
+    assert shown()[1] == final[1]
+    off = f"Submission {pks['near']} of “A” was taken off later boards: it was run again as submission {again}."
+    assert off in harness.published("README.md")
     harness.decide("challenge", "reveal", "--yes")
     assert harness.contradictions() == []
 
 
-def test_a_submission_that_was_made_public_changes_its_ladder(harness: Harness, worker: StepWorker) -> None:
-    """It leaves the private ones of its team, which nobody can check, and keeps its place in time among the public ones."""
-    pks = []
-    for content, public in ((GOOD, False), (NEAR, False), (BAD, True)):
-        pks.append(harness.submit("A", content, is_public=public))
-        worker.drive()
-    _, near, bad = pks
-    assert [answer(harness, pk)[1] for pk in (near, bad)] == [False, True]
-    follow(harness, worker, near, public=True)
-    assert [answer(harness, pk)[1] for pk in (near, bad)] == [True, False]
-    assert [row["submission"] for row in harness.boards()] == [near]
-    harness.decide("board", "close", "--phase", "dev", "--now", "--yes")
-    harness.decide("challenge", "reveal", "--yes")
+def test_what_is_taken_off_before_its_answer_shows_no_more_than_the_ladder(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """Otherwise a file that is sent to be disqualified, or a re-run of one that was, would show its own value."""
+    commands = {"A": "disqualify", "B": "follow"}
+    for team in commands:
+        harness.submit(team, BAD, is_public=False)
+    good = {team: harness.submit(team, GOOD) for team in commands}
+    worker.drive()
+    harness.decide("challenge", "pause")
+    near = {team: harness.submit(team, NEAR) for team in commands}
+    worker.drive(lambda: all(worker.states().get(pk) == State.FETCHED for pk in near.values()))
+    for pk in near.values():
+        harness.evalai.edit(pk, is_public=False)
+    worker.drive(lambda: all(worker.row(pk).at_evalai["public"] is False for pk in near.values()))
+    for team, command in commands.items():
+        harness.decide("challenge", command, str(near[team]), "--yes", "--reason", "a test")
+    harness.decide("challenge", "pause", "--undo")
+    worker.finish(*near.values())
+    for team, command in commands.items():
+        assert harness.stdout(near[team])["q_mean"] == answer(harness, good[team])[0], command
+        assert "counts" not in harness.stdout(near[team]), command
+    harness.decide("board", "close", "--phase", "dev", "--now")
+    harness.decide("challenge", "reveal")
     assert harness.contradictions() == []

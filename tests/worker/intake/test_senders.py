@@ -391,55 +391,62 @@ def test_a_file_that_is_run_several_times_counts_once(harness: Harness, worker: 
     assert [(row["submission"], row["submissions"]) for row in harness.boards()] == [(runs[1], 1)]
 
 
-def simultaneous(harness: Harness, worker: StepWorker, last: int) -> None:
+Disturbance = Callable[[Harness, StepWorker, str, int], None]
+
+
+def simultaneous(harness: Harness, worker: StepWorker, team: str, last: int) -> None:
     """Two uploads at the same moment get the same number."""
-    pks = [harness.submit("Rival", embeddings(seed)) for seed in (1, 2)]
+    pks = [harness.submit(team, embeddings(seed)) for seed in (1, 2)]
     harness.evalai.edit(
         pks[1], submission_number=harness.evalai.world.submissions[pks[0]]["submission_number"]
     )
 
 
-def moved_away(harness: Harness, worker: StepWorker, last: int) -> None:
+def moved_away(harness: Harness, worker: StepWorker, team: str, last: int) -> None:
     """A stranger moves the last one away, so that the next has its number, and back later."""
-    team, _ = numbers(harness, last)
-    other, _ = numbers(harness, harness.submit("Other", embeddings(1)))
+    own, _ = numbers(harness, last)
+    other, _ = numbers(harness, harness.submit(f"Other than {team}", embeddings(1)))
     harness.evalai.edit(last, participant_team=other)
-    harness.submit("Rival", embeddings(1))
+    harness.submit(team, embeddings(1))
     worker.advance(60)
-    harness.evalai.edit(last, participant_team=team)
+    harness.evalai.edit(last, participant_team=own)
     worker.advance(60)
 
 
-def rerun(harness: Harness, worker: StepWorker, last: int) -> None:
+def rerun(harness: Harness, worker: StepWorker, team: str, last: int) -> None:
     """A host re-runs one that a stranger has moved: the re-run has the number of another team."""
-    other = harness.submit("Other", embeddings(1))
+    other = harness.submit(f"Other than {team}", embeddings(1))
     worker.advance(60)
     harness.evalai.edit(last, participant_team=numbers(harness, other)[0])
     again = harness.evalai.rerun(last)
-    harness.evalai.edit(again, participant_team=numbers(harness, harness.submit("Rival", embeddings(1)))[0])
+    harness.evalai.edit(again, participant_team=numbers(harness, harness.submit(team, embeddings(1)))[0])
 
 
-def repeated(harness: Harness, worker: StepWorker, last: int) -> None:
+def repeated(harness: Harness, worker: StepWorker, team: str, last: int) -> None:
     """EvalAI gives a number twice, which no other team could have had."""
-    again = harness.submit("Rival", embeddings(1))
+    again = harness.submit(team, embeddings(1))
     number = harness.evalai.world.submissions[last]["submission_number"]
     harness.evalai.edit(again, submission_number=number)
 
 
-@pytest.mark.parametrize("disturb", [simultaneous, moved_away, rerun, repeated])
+@pytest.mark.parametrize(
+    "disturbances", [(simultaneous, moved_away, rerun), (repeated,)], ids=["several teams", "one team"]
+)
 def test_no_number_turns_against_an_honest_file(
-    harness: Harness, worker: StepWorker, disturb: Callable[[Harness, StepWorker, int], None]
+    harness: Harness, worker: StepWorker, disturbances: tuple[Disturbance, ...]
 ) -> None:
     """It is scored and answered; at most an alert is raised. Whatever else can happen to numbers is in ``evalai/test_numbers.py``."""
-    harness.configure({"phases": {"dev": {"selection": "last"}}})
+    rivals = {disturb.__name__: disturb for disturb in disturbances}
     for _ in range(2):
-        last = harness.submit("Rival", embeddings(0))
+        last = {team: harness.submit(team, embeddings(0)) for team in rivals}
         worker.advance(60)
-    disturb(harness, worker, last)
+    for team, disturb in rivals.items():
+        disturb(harness, worker, team, last[team])
     worker.advance(60)
-    honest = harness.submit("Rival", embeddings(0, noise=0.1))
+    honest = {team: harness.submit(team, embeddings(0, noise=0.1)) for team in rivals}
     worker.advance(60)
-    assert (harness.status(honest), shown(harness)["Rival"][1]) == ("finished", honest)
+    assert {harness.status(pk) for pk in honest.values()} == {"finished"}
+    assert honest.items() <= {team: pk for team, (_, pk) in shown(harness).items()}.items()
     with worker.store.read() as tx:
         assert [row for row in tx.submissions() if row.hold is not None] == []
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from scoring.errors import InfrastructureError, OrganizerError
+from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import KEY, Harness, StepWorker, embeddings, git, stored, today
 from tests.worker.harness.overtaken import Overtaken
 from tests.worker.test_promises import lies
@@ -181,9 +182,12 @@ def test_rules_that_another_command_has_changed_meanwhile_stay(harness: Harness,
     assert recorded(worker).rules.decimals == 3
 
 
-def test_a_phase_without_scores_follows_its_files(tmp_path: Path) -> None:
+def test_a_phase_without_scores_follows_its_files(tmp_path: Path, fork_server: ForkServer) -> None:
     """Until the first score, a start, a reload or the command applies files, settings and rules, and commits to them; scoring uses them."""
-    with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
+    with (
+        Harness(tmp_path, clock=ManualClock(), fork_server=fork_server) as harness,
+        harness.worker() as worker,
+    ):
         first = recorded(worker).hash
         worker.restart()
         assert recorded(worker).hash == first

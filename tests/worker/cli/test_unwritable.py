@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from scoring.files import write_files
+from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import ROOT, Harness
 from worker.challenge.secrets import make
 from worker.cli import guarded
@@ -22,9 +23,9 @@ from worker.runtime.storage import fault
 
 
 @pytest.fixture(scope="module")
-def challenge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def challenge(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Path]:
     """A challenge without submissions; it is not changed."""
-    with Harness(tmp_path_factory.mktemp("challenge")) as harness:
+    with Harness(tmp_path_factory.mktemp("challenge"), fork_server=fork_server) as harness:
         assert harness.once().returncode == 0
         yield harness.path
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -146,4 +145,3 @@ def test_only_what_was_there_before_the_request_counts(apart_s: int, held: bool)
         for pk in (0, 1)
     )
     assert (contradiction(second, [first, second]) is not None) == held
-    assert all(earlier.made_at <= later.made_at for earlier, later in pairwise([first, second]))

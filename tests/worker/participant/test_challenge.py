@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -14,8 +13,8 @@ from typer.testing import CliRunner
 
 from scoring.errors import NeucoError, OrganizerError
 from scoring.protocol import ids_hash
+from tests.leaderboard.harness.git_server import git
 from tests.scoring.inputs.reading_tables import DIM, IDS, from_lines, good, lines_of
-from tests.worker.harness.harness import clean_environment
 from worker.fairness.manifests import Commitment
 from worker.fairness.receipts import Line
 from worker.participant import commands
@@ -43,22 +42,15 @@ def public(tmp_path: Path) -> Path:
     return folder
 
 
-def git(folder: Path, *arguments: str) -> None:
-    """Run git without the user's configuration."""
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    subprocess.run(command, check=True, env=clean_environment(), capture_output=True)
-
-
 @pytest.fixture
 def bare(public: Path, tmp_path: Path) -> Path:
     """The same as a bare repository whose HEAD names a missing branch."""
-    git(public, "init", "-q", "-b", "main")
-    git(public, "add", ".")
-    git(public, "commit", "-qm", "all")
+    git("init", "-q", "-b", "main", at=public)
+    git("add", ".", at=public)
+    git("commit", "-qm", "all", at=public)
     bare = tmp_path / "board.git"
-    git(tmp_path, "init", "-q", "--bare", "-b", "elsewhere", str(bare))
-    git(public, "push", "-q", str(bare), "main", "main:files")
+    git("init", "-q", "--bare", "-b", "elsewhere", str(bare), at=tmp_path)
+    git("push", "-q", str(bare), "main", "main:files", at=public)
     return bare
 
 
@@ -66,7 +58,7 @@ def bare(public: Path, tmp_path: Path) -> Path:
 def test_ids_and_dimension_come_from_wherever_they_are_published(public: Path, bare: Path) -> None:
     """A folder, a repository, and its clone without files give the same."""
     (public.parent / "clone").mkdir()
-    git(public.parent / "clone", "clone", "-q", "--no-checkout", "-b", "main", str(bare), ".")
+    git("clone", "-q", "--no-checkout", "-b", "main", str(bare), ".", at=public.parent / "clone")
     places = [str(public), str(bare), f"file://{bare}"]
     for place in [*places, str(public.parent / "clone")]:
         wanted = asked(None, None, place, "dev")
@@ -172,7 +164,7 @@ def test_unusable_published_files_are_reported(
 @pytest.mark.processes
 def test_line_ends_that_git_has_converted_do_not_matter(bare: Path, tmp_path: Path) -> None:
     """In a clone, what was committed is read; in a copy of its files, the ids are the same with the line ends of another system."""
-    git(tmp_path, "clone", "-q", "-c", "core.autocrlf=true", "-b", "main", str(bare), "clone")
+    git("clone", "-q", "-c", "core.autocrlf=true", "-b", "main", str(bare), "clone", at=tmp_path)
     assert b"\r\n" in (tmp_path / "clone/ids/dev.txt").read_bytes()
     assert asked(None, None, str(tmp_path / "clone"), "dev").ids == IDS
     (tmp_path / "clone/.git").rename(tmp_path / "elsewhere")
@@ -182,7 +174,7 @@ def test_line_ends_that_git_has_converted_do_not_matter(bare: Path, tmp_path: Pa
 @pytest.mark.processes
 def test_places_without_a_challenge_are_refused(tmp_path: Path) -> None:
     """A folder without its files, an empty repository, an address at which nobody listens, or a command."""
-    git(tmp_path, "init", "-q", "--bare", "empty.git")
+    git("init", "-q", "--bare", "empty.git", at=tmp_path)
     (tmp_path / "folder").mkdir()
     for place, words in (
         (str(tmp_path / "folder"), "There is no commitment.json"),

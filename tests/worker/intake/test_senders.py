@@ -64,27 +64,23 @@ def test_a_submission_that_changes_its_team_before_the_answer_is_its_first_teams
     assert (harness.status(pk), shown(harness)["Other"][1]) == ("finished", other)
 
 
-@pytest.mark.parametrize("ends_with", ["retry", "disqualify"])
-def test_a_submission_for_a_team_of_others_waits(
-    harness: Harness, worker: StepWorker, ends_with: str
-) -> None:
+def test_a_submission_for_a_team_of_others_waits(harness: Harness, worker: StepWorker) -> None:
     """Its author is not a member of the team; either command ends the wait."""
-    rival = harness.submit("Rival", embeddings(0))
+    rivals = {team: harness.submit(team, embeddings(0)) for team in ("Retried", "Disqualified")}
     worker.drive()
-    forged = harness.submit("A", embeddings(2, noise=3.0))
-    team = numbers(harness, rival)[0]
-    harness.evalai.edit(forged, participant_team=team)
+    forged = {team: harness.submit(f"Not {team}", embeddings(2, noise=3.0)) for team in rivals}
+    for team, rival in rivals.items():
+        harness.evalai.edit(forged[team], participant_team=numbers(harness, rival)[0])
     worker.wait(60)
     assert worker.alerts() == {"facts.author_not_in_team"}
-    assert (harness.posts(forged), shown(harness)["Rival"][1]) == ([], rival)
+    assert {team: pk for team, (_, pk) in shown(harness).items()} == rivals
+    assert [harness.posts(pk) for pk in forged.values()] == [[], []]
     with open_session(harness.path) as session:
-        if ends_with == "retry":
-            retry(session, forged)
-        else:
-            disqualify(session, forged, "Rival did not send it")
-    worker.finish(forged)
+        retry(session, forged["Retried"])
+        disqualify(session, forged["Disqualified"], "another team sent it")
+    worker.finish(*forged.values())
     assert worker.alerts() == set()
-    assert shown(harness)["Rival"][1] == (forged if ends_with == "retry" else rival)
+    assert {team: pk for team, (_, pk) in shown(harness).items()} == rivals | {"Retried": forged["Retried"]}
 
 
 @pytest.mark.parametrize(

@@ -116,47 +116,45 @@ def test_an_answer_by_a_stranger_is_replaced(
     assert (set(harness.teams()), worker.alerts()) == (set(pks), set())
 
 
-@pytest.mark.parametrize(
-    ("user", "state", "last"),
-    [
+def test_what_anybody_writes_before_the_answer_changes_nothing(harness: Harness, worker: StepWorker) -> None:
+    """Everybody is answered as if nothing had happened, at once or after the command that the alert names."""
+    rival = harness.submit("Rival", embeddings(1, noise=1.0))
+    worker.drive()
+    teams, answered = {"Rival"}, [rival]
+    for user, state, last in (
         ("member", State.FETCHED, {"status": "cancelled"}),
         ("otherhost", State.FETCHED, {"ignore_submission": True}),
         ("otherhost", State.FETCHED, {"status": "failed"}),
         ("otherhost", State.SCORING, {"status": "cancelled"}),
         ("otherhost", State.SCORING, {"ignore_submission": True}),
         ("otherhost", State.SCORING, {"status": "finished"}),
-    ],
-    ids=str,
-)
-def test_what_anybody_writes_before_the_answer_changes_nothing(
-    harness: Harness, worker: StepWorker, user: str, state: State, last: dict[str, Any]
-) -> None:
-    """Everybody is answered as if nothing had happened, at once or after the command that the alert names."""
-    harness.evalai.add_team("Written", ("member",))
-    rival = harness.submit("Rival", embeddings(1, noise=1.0))
-    worker.drive()
-    pk = harness.submit("Written", embeddings(2, noise=1.0))
-    worker.drive(lambda: worker.states().get(pk) == state)
-    first = dict(harness.evalai.world.submissions[pk])
-    *requests, moved = writes(harness, rival)
-    for request in (*requests, {"json": last}, moved):
-        write(harness, user, pk, **request)
-    worker.clock.advance(10)  # so that it is read before it is scored
-    late = harness.submit("Late", embeddings(3, noise=1.0))
-    worker.drive()
-    assert "facts.changed" in worker.alerts()
-    assert (worker.state(pk) is State.CANCELLED) == (last.get("status") not in ("failed", "finished"))
-    if worker.state(pk) is State.CANCELLED:
-        assert f"`neuco-worker challenge retry {pk}`" in worker.alert("facts.changed")
-        assert harness.command("challenge", "retry", str(pk)).returncode == 0
-        worker.finish(pk)
-    harness.evalai.edit(pk, **{name: value for name, value in first.items() if name not in ANSWERS})
-    worker.drive()
-    assert worker.alerts() == set()
-    assert {(row["team"], row["baseline"]) for row in harness.boards()} == {
-        (team, False) for team in ("Rival", "Written", "Late")
-    }
-    assert [len(harness.posts(each)) for each in (rival, late, pk)] == [1, 1, 1]
+    ):
+        case = f"{user} {state} {last}"
+        written, late = f"Written {len(teams)}", f"Late {len(teams)}"
+        harness.evalai.add_team(written, ("member",))
+        pk = harness.submit(written, embeddings(2, noise=1.0))
+        worker.drive(lambda pk=pk, state=state: worker.states().get(pk) == state)
+        first = dict(harness.evalai.world.submissions[pk])
+        *requests, moved = writes(harness, rival)
+        for request in (*requests, {"json": last}, moved):
+            write(harness, user, pk, **request)
+        worker.clock.advance(10)  # so that it is read before it is scored
+        answered += [pk, harness.submit(late, embeddings(3, noise=1.0))]
+        teams |= {written, late}
+        worker.drive()
+        assert "facts.changed" in worker.alerts(), case
+        stopped = worker.state(pk) is State.CANCELLED
+        assert stopped == (last.get("status") not in ("failed", "finished")), case
+        if stopped:
+            assert f"`neuco-worker challenge retry {pk}`" in worker.alert("facts.changed"), case
+            assert harness.command("challenge", "retry", str(pk)).returncode == 0
+            worker.finish(pk)
+        harness.evalai.edit(pk, **{name: value for name, value in first.items() if name not in ANSWERS})
+        worker.drive()
+        assert worker.alerts() == set(), case
+        shown = {(row["team"], row["baseline"]) for row in harness.boards()}
+        assert shown == {(team, False) for team in teams}, case
+        assert {len(harness.posts(each)) for each in answered} == {1}, case
 
 
 def test_what_was_stopped_after_a_backup_is_told(harness: Harness, worker: StepWorker) -> None:

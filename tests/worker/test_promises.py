@@ -51,7 +51,7 @@ def test_disagreeing_clocks_cause_no_contradiction(harness: Harness, worker: Ste
     worker.clock.advance(-SET_BACK_S)
     harness.submit("B", embeddings(1))
     worker.drive()
-    harness.add_task("late__regr", seed=1)
+    (harness.folder / "tasks" / "dev" / "gamma__regr.csv").unlink()
     with open_session(harness.path) as session:
         ahead = replace(session, clock=lambda: worker.clock.now() + timedelta(seconds=SET_BACK_S / 2))
         assert carry_out(ahead, make_plan(ahead, ahead.phase("dev"))) == 2

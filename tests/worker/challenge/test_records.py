@@ -121,7 +121,7 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
     file.write_text("\n".join([head, *reversed(rows)]) + "\n\n")
     assert "Nothing needs attention" in harness.command("status").stdout  # only the content counts
     harness.configure({"phases": {"dev": {"baselines_weigh": False, "decimals": 0}}})
-    harness.add_task("late__regr", seed=1)
+    (harness.folder / "tasks" / "dev" / "gamma__regr.csv").unlink()
     worker.reload()
     harness.rescore()
     late = harness.submit("C", embeddings(3))
@@ -136,7 +136,7 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
     worker.drive()
     assert set(harness.teams()) == {"A", "B", "C", "D"}
     assert harness.stdout(after)["q_mean"] == round(harness.stdout(after)["q_mean"])
-    assert "late" in recorded(worker).versions
+    assert "gamma" not in recorded(worker).versions
     assert "Nothing needs attention" in harness.command("status").stdout
     with worker.store.read() as tx:
         last = tx.latest_event("phase", "phase dev")

@@ -107,17 +107,18 @@ class Keys:
     """The keys of alerts in the product's code, with {} for every value that only a running worker knows."""
 
     def __init__(self) -> None:
-        self._modules = [ast.parse(path.read_text()) for path in (ROOT / "worker").rglob("*.py")]
+        modules = [ast.parse(path.read_text()) for path in (ROOT / "worker").rglob("*.py")]
+        self._nodes = [list(ast.walk(module)) for module in modules]
         self._constants = {
-            name: value for module in self._modules for name, value in assigned(module.body) if text_of(value)
+            name: value for module in modules for name, value in assigned(module.body) if text_of(value)
         }
 
     def of(self, **places: slice) -> set[str]:
         """Return the keys in all calls of methods, each named with the places of keys among its arguments, but not of what happened."""
         found = set()
-        for module in self._modules:
-            local = list(assigned(ast.walk(module)))
-            for call in ast.walk(module):
+        for nodes in self._nodes:
+            local = list(assigned(nodes))
+            for call in nodes:
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not happened(call):
                     for key in call.args[places.get(call.func.attr, slice(0))]:
                         found |= self._written(key, local)

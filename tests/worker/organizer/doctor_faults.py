@@ -602,6 +602,10 @@ HARMLESS: list[tuple[str, Plant]] = [
     ("secret.readable", _closed_above),
     ("machine.state", _closed_above),
     ("board.push", _broken_git_configuration),
+    (
+        "board.history",
+        lambda challenge: challenge.push("leaderboard/history.jsonl", ""),
+    ),  # as of a first start
 ]
 """What a check must not take for a fault."""
 SHADES: list[tuple[str, Fault]] = [

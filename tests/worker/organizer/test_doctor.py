@@ -359,13 +359,6 @@ NEEDED = {
 """Without these, an answer cannot be read, or there is nothing to compare."""
 
 
-@pytest.mark.processes
-def test_the_empty_history_of_a_first_start_is_no_other_challenges(challenge: FaultyChallenge) -> None:
-    """The first push has a history without boards; a board that this state does not know is another challenge's."""
-    challenge.push("leaderboard/history.jsonl", "")
-    assert problems(challenge.examine("board.history")) == {}
-
-
 def every_field() -> set[str]:
     """Return the fields of all answers that the doctor reads."""
     lists = [value for name, value in vars(fields).items() if name.isupper()]
@@ -515,8 +508,8 @@ def test_advice_about_epochs_is_one_number_for_all_phases(challenge: FaultyChall
 def test_a_terminal_shows_what_is_being_checked(challenge: FaultyChallenge) -> None:
     """The checks are counted, since some take long."""
     challenge.open()
-    screen = shown("doctor", "--offline", "--config", str(challenge.path))
-    assert f"of {len(CHECKS)}: Does a submission fit its limits" in screen
+    words = f"of {len(CHECKS)}: Does a submission fit its limits"
+    assert words in shown("doctor", "--offline", "--config", str(challenge.path), until=words)
 
 
 @pytest.mark.processes

@@ -124,10 +124,11 @@ def test_of_two_changes_at_once_the_later_one_stands(harness: Harness, worker: S
     """A rescore that has read older files does not take back what another command has applied meanwhile."""
     harness.submit("A", embeddings(0))
     worker.drive()
-    harness.add_task("late__regr", seed=2)
+    tasks = harness.folder / "tasks" / "dev"
+    (tasks / "gamma__regr.csv").unlink()
     with open_session(harness.path) as session:
         plan = make_plan(session, session.phase("dev"))
-        harness.add_task("later__regr", seed=3)
+        (tasks / "beta__cls.csv").unlink()
         assert harness.rescore() == 1
         with pytest.raises(OrganizerError, match="Another command has changed the tasks"):
             carry_out(session, plan, reason="of another change")
@@ -164,7 +165,7 @@ def test_an_answer_on_its_way_does_not_swallow_the_new_one(harness: Harness) -> 
         gate.close()
         pk = harness.submit("A", embeddings(0))
         worker.drive(gate.reached)
-        harness.add_task("late__regr", seed=4)
+        (harness.folder / "tasks" / "dev" / "gamma__regr.csv").unlink()
         assert harness.rescore() == 1
         gate.open()
         worker.drive()
@@ -186,7 +187,7 @@ def test_a_rerun_that_waits_keeps_its_original_on_the_board(harness: Harness, wo
         lambda: worker.states().get(new) == "fetched" and worker.row(old).remote_status == "cancelled"
     )
     [before] = harness.boards()
-    harness.add_task("late__regr", seed=5)
+    (harness.folder / "tasks" / "dev" / "gamma__regr.csv").unlink()
     harness.rescore()
     worker.drive(lambda: harness.boards() != [before] and worker.state(old) is State.PUBLISHED)
     assert [row["team"] for row in harness.boards()] == ["A"]

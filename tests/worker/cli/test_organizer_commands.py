@@ -391,17 +391,14 @@ def test_a_retry_ends_the_wait_of_one_submission(
 def test_a_test_alert(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
     """It is sent as the worker sends its own; a webhook that is missing or refuses is reported with a hint."""
     assert "alerts.webhook is not set" in printed(harness, capsys, "doctor", "--alert", status=2)
-    hook = Hook()
-    try:
+    with closing(Hook()) as hook:
         (harness.folder / "hook").write_text(hook.url)
         harness.configure({"alerts": {"webhook": "file:hook"}})
         text = printed(harness, capsys, "doctor", "--alert")
         assert "The webhook answered 200 ok." in text
         assert [alert["text"] for alert in hook.heard] == [text.splitlines()[1].strip()]
-        hook.status = 404
+        hook.reply.status_code = 404
         assert "answered 404" in printed(harness, capsys, "doctor", "--alert", status=1)
-    finally:
-        hook.close()
 
 
 def test_what_evalai_shows_now_is_followed_on_demand(

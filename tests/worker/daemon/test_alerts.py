@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from importlib.metadata import version
 
@@ -20,9 +21,8 @@ from worker.daemon.logs import REDACTED, redacted
 @pytest.fixture
 def hook() -> Iterator[Hook]:
     """A webhook."""
-    hook = Hook()
-    yield hook
-    hook.close()
+    with closing(Hook()) as hook:
+        yield hook
 
 
 @pytest.fixture
@@ -73,7 +73,8 @@ def test_every_alert_is_logged_once_and_so_is_its_end(notified: Harness, hook: H
             assert code.startswith("facts.")
             assert hook.heard[times - 1 :] == [{"text": f"[Tiny] {text} ({code})"}]
     assert all(line["event"].endswith(".") and "event_key" in line for line in lines)
-    assert hook.agents == {f"neuco-worker/{version('neuco-worker')}"}
+    agents = {request.headers["User-Agent"] for request in hook.asked}
+    assert agents == {f"neuco-worker/{version('neuco-worker')}"}
 
 
 @pytest.mark.processes
@@ -168,7 +169,7 @@ def test_a_webhook_that_does_not_work_is_tried_again_and_delays_nothing(
 ) -> None:
     """Alerts wait for their webhook; neither a step, a submission nor the report of a failing state does."""
     address = notified.folder / "hook"
-    hook.status = 500
+    hook.reply.status_code = 500
     with notified.worker() as worker:
         worker.drive()
         if "missing" in fault:
@@ -180,8 +181,8 @@ def test_a_webhook_that_does_not_work_is_tried_again_and_delays_nothing(
         worker.drive(lambda: len(hook.heard) > 1 or not address.exists())
         assert worker.daemon.problem is None
         assert bool(hook.heard) == address.exists()
-        hook.heard.clear()
-        hook.status = 200
+        hook.asked.clear()
+        hook.reply.status_code = 200
         address.write_text(hook.url)
         worker.drive(lambda: bool(hook.heard))
         assert "facts." in hook.heard[0]["text"]

@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from tests.waiting import LIMIT_S
+from tests.worker.harness.answering import Answering
 from worker.evalai import (
     Client,
     NotFound,
@@ -36,7 +38,6 @@ from worker.evalai.errors import failure
 from worker.evalai.transport import token_expiry
 from worker.sandbox import (
     Fault,
-    Listener,
     ManualClock,
     Sandbox,
     SandboxSettings,
@@ -258,21 +259,10 @@ def test_missing_things_are_not_found(sandbox: Sandbox, connect: Callable[..., C
 
 
 @pytest.fixture
-def scripted() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return the address of a server that answers what the test puts into the dictionary."""
-    answer: dict[str, Any] = {}
-    app = flask.Flask("scripted")
-
-    @app.route("/", defaults={"path": ""}, methods=["GET", "POST", "PUT", "PATCH"])
-    @app.route("/<path:path>", methods=["GET", "POST", "PUT", "PATCH"])
-    def anything(path: str) -> flask.Response:
-        answer.setdefault("seen", []).append((flask.request.method, flask.request.path))
-        status, headers = answer.get("status", 200), answer.get("headers", {})
-        return flask.Response(answer.get("body", b""), status=status, headers=headers)
-
-    listener = Listener(app)
-    yield listener.url, answer
-    listener.close()
+def other() -> Iterator[Answering]:
+    """Return a server that answers what the test chooses."""
+    with closing(Answering()) as server:
+        yield server
 
 
 ODD_ANSWERS: list[tuple[int, bytes, type[NeucoError]]] = [
@@ -300,40 +290,37 @@ ODD_ANSWERS: list[tuple[int, bytes, type[NeucoError]]] = [
 
 @pytest.mark.parametrize(("status", "body", "kind"), ODD_ANSWERS)
 def test_odd_answers_have_a_type(
-    scripted: tuple[str, dict[str, Any]],
+    other: Answering,
     connect: Callable[..., Client],
     status: int,
     body: bytes,
     kind: type[NeucoError],
 ) -> None:
     """Every answer that a queue would not give becomes exactly one type of error, and redirects are not followed."""
-    url, answer = scripted
-    answer.update(status=status, body=body, headers={"Location": f"{url}/elsewhere"})
+    other.reply = flask.Response(body, status, {"Location": f"{other.url}/elsewhere"})
     with pytest.raises(kind) as problem:
-        connect(server=url).receive()
+        connect(server=other.url).receive()
     assert type(problem.value) is kind
-    assert [path for _, path in answer["seen"]] == ["/api/jobs/challenge/queues/a queue.fifo/"]
+    assert [asked.path for asked in other.asked] == ["/api/jobs/challenge/queues/a queue.fifo/"]
 
 
 @pytest.mark.parametrize(
     ("value", "seconds"), [("7", 7), ("", 60), ("soon", 60), ("-1", 60), ("999999999", 3600)]
 )
 def test_retry_after_is_read_with_care(
-    scripted: tuple[str, dict[str, Any]], connect: Callable[..., Client], value: str, seconds: float
+    other: Answering, connect: Callable[..., Client], value: str, seconds: float
 ) -> None:
     """A wait that is no number of seconds counts as a minute, a very long one as an hour."""
-    url, answer = scripted
-    answer.update(status=429, body=b"{}", headers={"Retry-After": value})
+    other.reply = flask.Response("{}", 429, {"Retry-After": value})
     with pytest.raises(Throttled) as problem:
-        connect(server=url).receive()
+        connect(server=other.url).receive()
     assert problem.value.retry_after_s == seconds
 
 
 def test_unknown_keys_and_missing_optional_ones_are_tolerated(
-    scripted: tuple[str, dict[str, Any]], connect: Callable[..., Client]
+    other: Answering, connect: Callable[..., Client]
 ) -> None:
     """Answers of newer or older EvalAI versions can be read; primary keys may be strings."""
-    url, answer = scripted
     document = {
         "id": "4",
         "status": "queued",
@@ -342,13 +329,13 @@ def test_unknown_keys_and_missing_optional_ones_are_tolerated(
         "novelty": {"a": []},
     }
     document |= {"\ud800": 1, "is_public": "yes", "input_file": 7}
-    answer["body"] = json.dumps(document | {"submitted_at": "2026-01-01T12:00:00Z"})
-    read = connect(server=url).submission(4)
+    other.reply.data = json.dumps(document | {"submitted_at": "2026-01-01T12:00:00Z"})
+    read = connect(server=other.url).submission(4)
     assert (read.pk, read.phase_pk, read.input_file, read.is_public) == (4, 11, None, False)
     for name in ("id", "status", "challenge_phase", "submitted_at"):
-        answer["body"] = json.dumps({k: v for k, v in document.items() if k != name})
+        other.reply.data = json.dumps({k: v for k, v in document.items() if k != name})
         with pytest.raises(Unintelligible):
-            connect(server=url).submission(4)
+            connect(server=other.url).submission(4)
 
 
 JSON = st.recursive(
@@ -463,16 +450,15 @@ def our_frames(error: BaseException) -> str:
 
 
 def test_no_failure_shows_the_token(
-    sandbox: Sandbox, scripted: tuple[str, dict[str, Any]], connect: Callable[..., Client]
+    sandbox: Sandbox, other: Answering, connect: Callable[..., Client]
 ) -> None:
     """No error, repr, chained exception or frame variable of a failed call contains the token."""
-    url, answer = scripted
     secret = sandbox.token()
-    answer.update(status=400, body=b'{"error": "no"}')
+    other.reply = flask.Response('{"error": "no"}', 400)
     broken = connect(server="http://127.0.0.1:1")
     with socket.create_server(("127.0.0.1", 0)) as mute:
         silent = connect(server=f"http://127.0.0.1:{mute.getsockname()[1]}", timeout_s=(LIMIT_S, 0.001))
-        for client in (broken, silent, connect(server=url)):
+        for client in (broken, silent, connect(server=other.url)):
             with pytest.raises(NeucoError) as problem:
                 client.receive()
             assert problem.value.__context__ is None

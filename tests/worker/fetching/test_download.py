@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,72 +17,48 @@ from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from tests.waiting import LIMIT_S
+from tests.worker.harness.answering import Answering
 from worker.fetching.download import check_address, download
-from worker.sandbox import Listener
 
 BODY = bytes(range(256)) * 40
 
 
-class Store:
-    """A file store that sends the answers chosen by the test."""
-
-    def __init__(self) -> None:
-        app = flask.Flask("store")
-        self.reply = flask.Response(BODY)
-        self.seen: list[dict[str, str]] = []
-
-        @app.get("/file")
-        def file() -> flask.Response:
-            self.seen.append(dict(flask.request.headers))
-            return self.reply
-
-        self._listener = Listener(app)
-        self.host = self._listener.url.removeprefix("http://")
-        self.url = f"{self._listener.url}/file"
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._listener.close()
-
-    def answer(self, body: Any = BODY, status: int = 200, **headers: str) -> None:
-        """Choose the next answer."""
-        names = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.reply = flask.Response(body, status=status, headers=names)
-
-
 @pytest.fixture
-def store() -> Iterator[Store]:
+def store() -> Iterator[Answering]:
     """Return a running file store."""
-    server = Store()
-    yield server
-    server.close()
+    with closing(Answering()) as server:
+        server.reply.data = BODY
+        yield server
 
 
 @pytest.fixture
-def fetch(store: Store, tmp_path: Path) -> Callable[..., str]:
+def fetch(store: Answering, tmp_path: Path) -> Callable[..., str]:
     """Return a function that downloads the store's file into an otherwise empty folder."""
 
-    def run(url: str = store.url, **changes: Any) -> str:
-        chosen: dict[str, Any] = {"max_bytes": 1 << 20, "allowed_hosts": [store.host], "timeout_s": LIMIT_S}
-        return download(url, tmp_path / "file", given_up=threading.Event(), **(chosen | changes))
+    def run(**changes: Any) -> str:
+        host = store.url.removeprefix("http://")
+        chosen: dict[str, Any] = {"max_bytes": 1 << 20, "allowed_hosts": [host], "timeout_s": LIMIT_S}
+        return download(
+            f"{store.url}/file", tmp_path / "file", given_up=threading.Event(), **(chosen | changes)
+        )
 
     return run
 
 
-def test_a_file_arrives_whole(store: Store, fetch: Callable[..., str], tmp_path: Path) -> None:
+def test_a_file_arrives_whole(store: Answering, fetch: Callable[..., str], tmp_path: Path) -> None:
     """SHA-256 is that of the bytes; nothing else is in the folder."""
     assert fetch() == hashlib.sha256(BODY).hexdigest()
     assert (tmp_path / "file").read_bytes() == BODY
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_content_encoding_is_not_undone(store: Store, fetch: Callable[..., str], tmp_path: Path) -> None:
+def test_content_encoding_is_not_undone(store: Answering, fetch: Callable[..., str], tmp_path: Path) -> None:
     """A compressed answer cannot expand beyond the limit, because the bytes are kept as they arrive."""
     bomb = gzip.compress(b"\0" * 2_000_000)
-    store.answer(bomb, Content_Encoding="gzip")
+    store.reply = flask.Response(bomb, headers={"Content-Encoding": "gzip"})
     assert fetch(max_bytes=10_000) == hashlib.sha256(bomb).hexdigest()
     assert (tmp_path / "file").read_bytes() == bomb
-    assert store.seen[0]["Accept-Encoding"] == "identity"
+    assert store.asked[0].headers["Accept-Encoding"] == "identity"
 
 
 def endless() -> Iterator[bytes]:
@@ -91,11 +68,11 @@ def endless() -> Iterator[bytes]:
 
 
 def test_a_file_over_the_limit_is_the_participants_fault(
-    store: Store, fetch: Callable[..., str], tmp_path: Path
+    store: Answering, fetch: Callable[..., str], tmp_path: Path
 ) -> None:
     """Announced or not, a larger file is refused with a message for the participant."""
     for body in (BODY, endless()):
-        store.answer(body)
+        store.reply = flask.Response(body)
         with pytest.raises(ParticipantError) as problem:
             fetch(max_bytes=5_000)
         assert problem.value.code == "file.too_large"
@@ -116,30 +93,31 @@ def test_a_file_over_the_limit_is_the_participants_fault(
     ],
 )
 def test_every_failure_has_a_type(
-    store: Store,
+    store: Answering,
     fetch: Callable[..., str],
     status: int,
     kind: type[NeucoError],
     code: str,
 ) -> None:
     """Also that of a body that ends before its announced length; redirects are not followed."""
-    store.answer(iter([b"no"]), status=status, Content_Length="100", Location=f"{store.url}?again")
+    headers = {"Content-Length": "100", "Location": f"{store.url}/again"}
+    store.reply = flask.Response(iter([b"no"]), status=status, headers=headers)
     with pytest.raises(kind) as problem:
         fetch()
     assert (problem.value.code, problem.value.__context__) == (code, None)
     assert ("was deleted" in problem.value.sentence) is (code == "file.link_expired")
-    assert len(store.seen) == 1
+    assert len(store.asked) == 1
 
 
 def test_no_credentials_are_sent(
-    store: Store, fetch: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Answering, fetch: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No Authorization header is sent, not even the one that a .netrc would add."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password secret\n")
     monkeypatch.setenv("NETRC", str(netrc))
     fetch()
-    assert "Authorization" not in store.seen[0]
+    assert "Authorization" not in store.asked[0].headers
 
 
 ALLOWED = ["eval.ai", "evalai.s3.amazonaws.com", "127.0.0.1:8000", "localhost", "store.example:8443"]

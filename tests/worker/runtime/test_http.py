@@ -2,61 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import requests
-from flask import Flask, request
 
+from tests.worker.harness.answering import Answering
 from worker.evalai import Client
 from worker.fairness.beacon import ask
 from worker.organizer.rehearsal.practice_draw import practice_chain, served
 from worker.runtime.http import HttpSession, proxy_of
-from worker.sandbox import Listener, Sandbox
+from worker.sandbox import Sandbox
 
 GENESIS = 1_700_000_000
 PLACES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 
 
-class Proxy:
-    """A proxy that answers every request itself.
-
-    Attributes:
-        url: Its address.
-        asked: The addresses that it was asked for.
-    """
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        app = Flask("proxy")
-
-        @app.before_request
-        def answer() -> dict[str, str]:
-            self.asked.append(f"{request.host}{request.path} {request.headers.get('Authorization', '')}")
-            return {"signature": "from the proxy"}
-
-        self._listener = Listener(app)
-        self.url = self._listener.url
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._listener.close()
-
-
 @pytest.fixture
-def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answering]:
     """The proxy that the environment names for everything."""
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    with closing(Proxy()) as proxy:
+    with closing(Answering()) as proxy:
+        proxy.reply.data = json.dumps({"signature": "from the proxy"})
         for name in PLACES:
             monkeypatch.setenv(name, proxy.url)
         yield proxy
 
 
-def test_loopback_uses_no_proxy(proxy: Proxy) -> None:
+def test_loopback_uses_no_proxy(proxy: Answering) -> None:
     """EvalAI's sandbox and a practice draw are reached directly."""
     with Sandbox() as evalai:
         settings = {"server": evalai.url, "token": evalai.token("host"), "queue": evalai.queue}
@@ -69,7 +46,7 @@ def test_loopback_uses_no_proxy(proxy: Proxy) -> None:
 
 
 def test_drand_is_reached_through_the_proxy_without_credentials(
-    proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    proxy: Answering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if a .netrc has some for its server."""
     (tmp_path / "netrc").write_text("machine drand.example login me password secret\n")
@@ -80,7 +57,9 @@ def test_drand_is_reached_through_the_proxy_without_credentials(
         monkeypatch.setenv("NO_PROXY", "drand.example")
         monkeypatch.setenv("no_proxy", "drand.example")
         assert ask(session, "http://drand.example", chain, 8) is None
-    assert proxy.asked == [f"drand.example/{chain.hash}/public/7 "]
+    (asked,) = proxy.asked
+    assert (asked.host, asked.path) == ("drand.example", f"/{chain.hash}/public/7")
+    assert "Authorization" not in asked.headers
 
 
 def test_a_proxy_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:

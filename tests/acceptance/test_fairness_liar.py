@@ -23,12 +23,15 @@ from tests.acceptance.lies_about_documents import regroup_from_the_start
 from tests.acceptance.lies_about_entries import with_ladder
 from tests.worker.harness.commits import forged_line
 from worker.fairness import commitments, events, receipts
-from worker.verify import Status, make_report, older_verdicts, receipt_verdicts, verdicts
+from worker.verify import Report, Status, Verdict, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.verify.earlier import ROW
+from worker.verify.public import PublicRepository
 from worker.verify.recompute import published_verdicts, submission_verdicts
 from worker.verify.revealed import read_reveals
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
+
+Forgery = Callable[[dict[str, bytes]], dict[str, bytes]]
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,25 @@ def happened(ended: Fair) -> Story:
 def story(happened: Story) -> Story:
     """A copy of the true story that a test can falsify."""
     return copy.deepcopy(happened)
+
+
+def report_on(folder: Path, story: Story, *versions: PublicRepository) -> Report:
+    """Publish versions of a challenge one after the other, and verify the last one with its history."""
+    repository = Git(folder, story.signer)
+    for version in versions:
+        repository.push(version)
+    with repository.checked() as public:
+        return make_report(public, verdicts(public))
+
+
+def wrong(report: Report) -> list[Verdict]:
+    """Return the verdicts that contradict."""
+    return [verdict for verdict in report.verdicts if verdict.status is Status.CONTRADICTED]
+
+
+def forged(version: PublicRepository, change: Forgery) -> PublicRepository:
+    """Return a version with other files."""
+    return replace(version, files=change(dict(version.files)))
 
 
 def test_the_truth_is_never_contradicted(story: Story) -> None:
@@ -62,20 +84,20 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
     lie.tell(story)
     repository = story.publish()
     report = make_report(repository, verdicts(repository))
-    wrong = [verdict for verdict in report.verdicts if verdict.status is Status.CONTRADICTED]
+    contradicting = wrong(report)
     sentences = [
         verdict.sentence
-        for verdict in (wrong if lie.check else report.verdicts)
+        for verdict in (contradicting if lie.check else report.verdicts)
         if lie.check in ("", named(verdict))
     ]
     sentences += [] if lie.check else report.trust
     assert [sentence for sentence in sentences if lie.words.lower() in sentence.lower()]
     if not lie.check:
-        assert wrong == []
+        assert contradicting == []
     elif name in DRAWS:  # the scores follow from the draw, and everything else is consistent
-        assert {verdict.check for verdict in wrong} == {"beacon"}
+        assert {verdict.check for verdict in contradicting} == {"beacon"}
     elif not lie.words:  # everything else agrees with the lie
-        assert not {verdict.check for verdict in wrong} & {"signatures", "commitment", "labels"}
+        assert not {verdict.check for verdict in contradicting} & {"signatures", "commitment", "labels"}
     if lie.receipt:
         # a disqualification is a decision, which says when and why, and contradicts nobody
         status = Status.CONSISTENT if "disqualified" in lie.receipt else Status.CONTRADICTED
@@ -320,23 +342,18 @@ FROM_THE_START = (
 def test_published_facts_cannot_be_changed(happened: Story, story: Story, tmp_path: Path, name: str) -> None:
     """A lie that starts after publication is either reported as a decision or contradicts the published history."""
     lie = LIES[name]
-    appended = Git(tmp_path / "appended", story.signer)
-    appended.push(happened.publish(story.log[-4]))
     lie.tell(story)
-    appended.push(story.publish())
-    with appended.checked() as public:
-        all_verdicts = list(verdicts(public))
-    wrong = {verdict.check for verdict in all_verdicts if verdict.status is Status.CONTRADICTED}
+    report = report_on(tmp_path / "appended", story, happened.publish(happened.log[-4]), story.publish())
     decisions = [
         verdict
-        for verdict in all_verdicts
+        for verdict in report.verdicts
         if verdict.check == "decisions" and lie.words.lower() in verdict.sentence.lower()
     ]
     if name in FROM_THE_START:
-        assert "history" in wrong
+        assert "history" in {verdict.check for verdict in wrong(report)}
     else:
         assert decisions
-        assert wrong == set()
+        assert wrong(report) == []
 
 
 def test_backdating_shows_in_the_order_of_commits(story: Story, tmp_path: Path) -> None:
@@ -351,16 +368,11 @@ def test_backdating_shows_in_the_order_of_commits(story: Story, tmp_path: Path) 
         ("silent", [silent.publish(story.log[-3]), story.publish()], {"times"}),
         ("revealed", [story.publish(story.log[-3]), earlier.publish()], {"times"}),
     ):
-        repository = Git(tmp_path / name, story.signer)
-        for pushed in pushes:
-            repository.push(pushed)
-        with repository.checked() as public:
-            assert lies(public) & {"history", "times", "order", "signed"} == expected
-            assert expected or lies(public) == set()
-    repository = Git(tmp_path / "once", story.signer)
-    repository.push(story.publish())
-    with repository.checked() as public:
-        (times,) = [verdict for verdict in verdicts(public) if verdict.check == "times"]
+        found = {named(verdict) for verdict in wrong(report_on(tmp_path / name, story, *pushes))}
+        assert found & {"history", "times", "order", "signed"} == expected
+        assert expected or found == set()
+    once = report_on(tmp_path / "once", story, story.publish())
+    (times,) = [verdict for verdict in once.verdicts if verdict.check == "times"]
     words = f"up to {len(story.log)} lines of the public log came in one commit"
     assert (times.status, words in times.sentence) == (Status.BELIEVED, True)
 
@@ -451,19 +463,14 @@ def test_scores_on_hashed_labels_cannot_be_checked(happened: Story, story: Story
     repository = story.publish()
     labels = {verdict.phase: verdict for verdict in verdicts(repository) if verdict.check == "labels"}
     assert [labels[name].status for name in PHASES] == [Status.CONSISTENT, Status.BELIEVED]
-    board = Git(tmp_path / "board", story.signer)
-    for pushed in (happened.publish(), repository):
-        board.push(pushed)
-    with board.checked() as public:
-        assert lies(public) == {"eval: labels"}
+    pushes = [happened.publish(), repository]
+    found = wrong(report_on(tmp_path / "board", story, *pushes))
+    assert [named(verdict) for verdict in found] == ["eval: labels"]
     gap = {"first": len(repository.log) + 1, "last": len(repository.log)}
-    story.on_files = lambda files: {
-        **files,
-        receipts.PATH: forged_line(files[receipts.PATH].decode(), story.signer, restored=gap),
-    }
-    board.push(story.publish())
-    with board.checked() as public:
-        assert "eval: labels" not in lies(public)
+    log = forged_line(repository.files[receipts.PATH].decode(), story.signer, restored=gap)
+    pushes.append(forged(repository, lambda files: {**files, receipts.PATH: log}))
+    restored = wrong(report_on(tmp_path / "restored", story, *pushes))
+    assert "eval: labels" not in {named(verdict) for verdict in restored}
     file = tmp_path / "a.csv"
     file.write_bytes(FILES["A"])
     all_verdicts = list(submission_verdicts(repository, file, engine="local"))
@@ -471,7 +478,7 @@ def test_scores_on_hashed_labels_cannot_be_checked(happened: Story, story: Story
     assert all("cannot be recomputed" in verdict.sentence for verdict in (labels["eval"], all_verdicts[1]))
 
 
-def _document(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
+def _document(change: Callable[[dict[str, Any]], object]) -> Forgery:
     """Return what changes the JSON of phase dev before it is committed."""
 
     def files(before: dict[str, bytes]) -> dict[str, bytes]:
@@ -548,16 +555,10 @@ EARLIER = {
 def test_what_was_put_right_at_the_end_is_found(story: Story, tmp_path: Path, name: str) -> None:
     """For a while, the challenge signed something else than what follows; its newest commit is honest."""
     forge, words = EARLIER[name]
-    repository = Git(tmp_path / "board", story.signer)
-    repository.push(story.publish(story.log[0]))
-    story.on_files = forge
-    repository.push(story.publish(story.log[-4]))
-    story.on_files = dict
-    repository.push(story.publish())
-    with repository.checked() as public:
-        wrong = [verdict for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED]
-    assert {named(verdict) for verdict in wrong} == {"dev: ids" if "id list" in name else "dev: earlier"}
-    assert words in wrong[0].sentence
+    first, second = story.publish(story.log[0]), story.publish(story.log[-4])
+    found = wrong(report_on(tmp_path / "board", story, first, forged(second, forge), story.publish()))
+    assert {named(verdict) for verdict in found} == {"dev: ids" if "id list" in name else "dev: earlier"}
+    assert words in found[0].sentence
 
 
 def test_a_restore_excuses_only_what_was_made_before_it(story: Story, tmp_path: Path) -> None:
@@ -571,29 +572,21 @@ def test_a_restore_excuses_only_what_was_made_before_it(story: Story, tmp_path: 
     story.add(fields, story.log[2] - timedelta(minutes=5))
     gap = {"first": 3, "last": 2}
     story.on_lines = lambda body: {**body, "restored": gap} if body["sequence"] == 3 else body
-    repository = Git(tmp_path / "board", story.signer)
-    repository.push(story.publish(story.log[2]))
-    story.on_files, words = EARLIER["other rules"]
-    repository.push(story.publish(story.log[-4]))
-    story.on_files = dict
-    repository.push(story.publish())
-    with repository.checked() as public:
-        report = make_report(public, verdicts(public))
-    wrong = [verdict for verdict in report.verdicts if verdict.status is Status.CONTRADICTED]
+    forge, words = EARLIER["other rules"]
+    first, second = story.publish(story.log[2]), story.publish(story.log[-4])
+    report = report_on(tmp_path / "board", story, first, forged(second, forge), story.publish())
     assert any("According to line 3, the state was restored" in sentence for sentence in report.trust)
-    assert [(named(verdict), words in verdict.sentence) for verdict in wrong] == [("dev: earlier", True)]
+    assert [(named(verdict), words in verdict.sentence) for verdict in wrong(report)] == [
+        ("dev: earlier", True)
+    ]
 
 
 def test_an_older_state_in_between_is_found(story: Story, tmp_path: Path) -> None:
     """For a while, the challenge signed all files as they had been before; its newest commit has everything."""
-    repository = Git(tmp_path / "board", story.signer)
-    first, second, last = story.publish(story.log[2]), story.publish(story.log[9]), story.publish()
-    for pushed in (first, second, first, last):
-        repository.push(pushed)
-    with repository.checked() as public:
-        wrong = [verdict for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED]
-    assert {named(verdict) for verdict in wrong} == {"history"}
-    assert all("lacks something that a commit before it has" in verdict.sentence for verdict in wrong)
+    first, second = story.publish(story.log[2]), story.publish(story.log[9])
+    found = wrong(report_on(tmp_path / "board", story, first, second, first, story.publish()))
+    assert {named(verdict) for verdict in found} == {"history"}
+    assert all("lacks something that a commit before it has" in verdict.sentence for verdict in found)
 
 
 def test_nothing_is_said_of_phases_that_are_not_revealed(story: Story) -> None:
@@ -617,31 +610,24 @@ def test_each_sentence_has_its_own_mark(story: Story) -> None:
 
 def test_an_older_board_than_in_the_history_is_found(story: Story, tmp_path: Path) -> None:
     """For a while, the page stays as it is, and the history goes on."""
-    repository = Git(tmp_path / "board", story.signer)
     first, second = story.publish(story.log[9]), story.publish(story.log[-4])
-    repository.push(first)
-    files = {**second.files, **{path: first.files[path] for path in first.files if "/dev" in path}}
-    repository.push(replace(second, files=files))
-    repository.push(story.publish())
-    with repository.checked() as public:
-        wrong = [verdict for verdict in verdicts(public) if verdict.status is Status.CONTRADICTED]
-    assert {named(verdict) for verdict in wrong} == {"dev: earlier"}
-    assert "showed was not the newest one then, which was board 5" in wrong[0].sentence
+    kept = {path: first.files[path] for path in first.files if "/dev" in path}
+    mixed = forged(second, lambda files: {**files, **kept})
+    found = wrong(report_on(tmp_path / "board", story, first, mixed, story.publish()))
+    assert {named(verdict) for verdict in found} == {"dev: earlier"}
+    assert "showed was not the newest one then, which was board 5" in found[0].sentence
 
 
 def test_another_deadline_before_is_told(story: Story, tmp_path: Path) -> None:
     """Deadlines and limits are the organizers' own words, so a change is told and contradicts nothing."""
-    repository = Git(tmp_path / "board", story.signer)
+    pushes = list[PublicRepository]()
     for number, day, per_day in ((-5, "01", None), (-4, "09", 3)):
         limits = {"ends_at": f"2024-01-{day}T00:00:00Z", "per_day": per_day}
-        story.on_files = _document(lambda document, limits=limits: document["terms"].update(limits))
-        repository.push(story.publish(story.log[number]))
-    story.on_files = dict
-    repository.push(story.publish())
-    with repository.checked() as public:
-        all_verdicts = list(verdicts(public))
-    assert [verdict for verdict in all_verdicts if verdict.status is Status.CONTRADICTED] == []
-    told = [verdict.sentence for verdict in all_verdicts if verdict.check == "earlier"]
+        limited = _document(lambda document, limits=limits: document["terms"].update(limits))
+        pushes.append(forged(story.publish(story.log[number]), limited))
+    report = report_on(tmp_path / "board", story, *pushes, story.publish())
+    assert wrong(report) == []
+    told = [verdict.sentence for verdict in report.verdicts if verdict.check == "earlier"]
     assert any("ends_at from 2024-01-01" in sentence for sentence in told)
     assert any("per_day from none to 3" in sentence for sentence in told)
     assert any("ends_at from 2024-01-09" in sentence for sentence in told)  # it was lifted
@@ -675,39 +661,27 @@ def test_words_that_nobody_registered_are_told(
     story: Story, tmp_path: Path, forge: Callable[[dict[str, Any]], object], words: str
 ) -> None:
     """For a while, the page told of a decision, or of a method, that is not in the register."""
-    repository = Git(tmp_path / "board", story.signer)
-    story.on_files = _document(forge)
-    repository.push(story.publish())
-    story.on_files = dict
-    repository.push(story.publish())
-    with repository.checked() as public:
-        (sentence,) = [verdict.sentence for verdict in verdicts(public) if "has said" in verdict.sentence]
+    last = story.publish()
+    report = report_on(tmp_path / "board", story, forged(last, _document(forge)), last)
+    (sentence,) = [verdict.sentence for verdict in report.verdicts if "has said" in verdict.sentence]
     assert words in sentence
 
 
 def test_a_withdrawn_id_list_is_told(story: Story, tmp_path: Path) -> None:
     """Participants check their files with it, so it stays."""
-    repository = Git(tmp_path / "board", story.signer)
-    story.on_files = lambda files: {**files, "ids/dev.txt": story.hidden["dev"]["reveal/dev/ids.txt"]}
-    repository.push(story.publish(story.log[-4]))
-    story.on_files = dict
-    repository.push(story.publish())
-    with repository.checked() as public:
-        (sentence,) = [verdict.sentence for verdict in verdicts(public) if "ids/dev.txt" in verdict.sentence]
+    listed = {"ids/dev.txt": story.hidden["dev"]["reveal/dev/ids.txt"]}
+    before = forged(story.publish(story.log[-4]), lambda files: {**files, **listed})
+    report = report_on(tmp_path / "board", story, before, story.publish())
+    (sentence,) = [verdict.sentence for verdict in report.verdicts if "ids/dev.txt" in verdict.sentence]
     assert sentence.endswith("and is not published now.")
 
 
 def test_pages_of_another_version_are_not_said_to_follow(story: Story, tmp_path: Path) -> None:
     """Whoever claims to have rendered a page with another version is not told that it follows from the boards."""
-    repository = Git(tmp_path / "board", story.signer)
-    repository.push(story.publish(story.log[-4]))
-    story.on_files = lambda files: {
-        **files,
-        "index.html": files["index.html"].replace(commitments.SOFTWARE.encode(), b"neuco-worker 99"),
-    }
-    repository.push(story.publish())
-    with repository.checked() as public:
-        report = make_report(public, verdicts(public))
+    last = story.publish()
+    page = last.files["index.html"].replace(commitments.SOFTWARE.encode(), b"neuco-worker 99")
+    other = forged(last, lambda files: {**files, "index.html": page})
+    report = report_on(tmp_path / "board", story, story.publish(story.log[-4]), other)
     (shown,) = [answer for answer in report.answers if answer.question.text.startswith("Is what I see")]
     assert (shown.status, report.number(Status.CONTRADICTED)) == (Status.BELIEVED, 0)
     assert any("rendered by “neuco-worker 99”" in sentence for sentence in report.trust)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """An installation of the wheel with the libraries that it declares, and nothing else."""
     installation = Installation(tmp_path_factory.mktemp("installation"))
     installation.run("pip", "install", "--quiet", str(wheel), cwd=installation.folder)
-    return installation
+    with installation.start():
+        yield installation

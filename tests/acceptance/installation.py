@@ -6,6 +6,7 @@ declared dependencies are linked, so an undeclared one is missing here as it wou
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DECLARED: list[str] = PROJECT["project"]["dependencies"]
 BUILD: list[str] = PROJECT["build-system"]["requires"]
+SERVER = Path(__file__).with_name("command_server.py")
 
 
 def closure(requirements: Iterable[str]) -> dict[str, Distribution]:
@@ -107,6 +109,21 @@ class Installation:
         script = self.folder / "bin" / "pip"
         script.write_text(f"#!/bin/sh\n{command}\n")
         script.chmod(0o755)
+
+    def start(self) -> subprocess.Popen[str]:
+        """Start the process that forks for each command; it ends with its context."""
+        program, pipe = [self.folder / "bin" / "python", "-P", SERVER], subprocess.PIPE
+        self._server = subprocess.Popen(program, env=self.environment, text=True, stdin=pipe, stdout=pipe)
+        return self._server
+
+    def command(self, *words: str, cwd: Path, expect: int = 0) -> tuple[str, str]:
+        """Run a short command of ``neuco-worker`` to its end; return what it prints to standard output and to standard error."""
+        outputs = [self.folder / name for name in ("command.out", "command.err")]
+        print(json.dumps([words, str(cwd), list(map(str, outputs))]), file=self._server.stdin, flush=True)
+        status = int(self._server.stdout.readline())  # type: ignore[union-attr]
+        printed, errors = (path.read_text() for path in outputs)
+        assert status == expect, f"{' '.join(words)}: {status}\n{printed}\n{errors}"
+        return printed, errors
 
     def run(self, *command: str, cwd: Path, expect: int = 0) -> str:
         """Run a program of the installation to its end and return what it prints."""

@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installation")]
 def worker(installation: Installation, lines: Iterable[str], folder: Path) -> None:
     """Run commands one after the other; each must succeed."""
     for line in lines:
-        output = installation.run("neuco-worker", *shlex.split(line), cwd=folder)
+        output = "".join(installation.command(*shlex.split(line), cwd=folder))
         assert not [word for word in BROKEN if word in output], f"{line}\n{output}"
 
 
@@ -82,9 +82,7 @@ def test_what_an_extra_brings_is_named(
     """If a setting needs a missing library, the error says which extra to install."""
     with Harness(tmp_path, changes=settings) as harness:
         words = (command, "--config", str(harness.path))
-        output = installation.run(
-            "neuco-worker", *words, cwd=tmp_path, expect={"doctor": 1, "once": 2}[command]
-        )
+        output = "".join(installation.command(*words, cwd=tmp_path, expect={"doctor": 1, "once": 2}[command]))
     assert f"neuco-worker[{extra}]" in output
     assert not [word for word in BROKEN if word in output], output
 
@@ -105,7 +103,7 @@ def test_what_a_run_needs_is_named_before_it_trains(
     settings = (folder / "neuco-bench-flat.yaml").read_text()
     (folder / "plots.yaml").write_text(settings.replace("enable_plots: false", "enable_plots: true"))
     words = ("score", "embeddings.csv", *options.split())
-    output = installation.run("neuco-worker", *words, cwd=folder, expect=2)
+    output = "".join(installation.command(*words, cwd=folder, expect=2))
     assert f"{user}, which is not installed. Install it: pip install" in " ".join(output.split())
     assert "neuco-worker[research]" in output
     assert not list(folder.glob("results/*/*"))

@@ -22,7 +22,7 @@ import requests
 import yaml
 
 from tests.acceptance.installation import Installation
-from tests.acceptance.test_newcomer import FIRST_STEPS, OTHERS, commands
+from tests.acceptance.test_newcomer import BROKEN, FIRST_STEPS, OTHERS, commands
 from tests.acceptance.test_other_benchmarks_documentation import COMMANDS as RESEARCHERS
 from tests.waiting import until
 from tests.worker.harness.harness import git, merged
@@ -37,7 +37,6 @@ SECRET = hashlib.sha256(
 ).hexdigest()  # fixed, because each secret that `init` draws gives different splits and scores
 ADDED = "unheardof"  # a hidden task that is added later; the word occurs nowhere else
 
-BROKEN = ("ModuleNotFoundError", "ImportError", "unexpected", "Traceback")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installation")]
 
 
@@ -56,33 +55,26 @@ class Organizer:
 
     def type(self, line: str, *more: str, expect: int = 0, config: bool = True) -> str:
         """Run a command and return what it prints."""
-        done = subprocess.run(
-            self._command(line, *more, config=config),
-            env=self.installation.environment,
-            cwd=self.folder,
-            text=True,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == expect, f"{line}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert not [word for word in BROKEN if word in done.stderr], done.stderr
-        return done.stdout
+        words = self._words(line, *more, config=config)
+        printed, errors = self.installation.command(*words, cwd=self.folder, expect=expect)
+        assert not [word for word in BROKEN if word in errors], errors
+        return printed
 
     def start(self, line: str, *more: str, log: str) -> subprocess.Popen[bytes]:
         """Start a long-running command."""
         with (self.folder / log).open("wb") as file:
             return subprocess.Popen(
-                self._command(line, *more, config=True),
+                [self.installation.folder / "bin" / "neuco-worker", *self._words(line, *more)],
                 env=self.installation.environment,
                 cwd=self.folder,
                 stdout=file,
                 stderr=file,
             )
 
-    def _command(self, line: str, *more: str, config: bool) -> list[str]:
+    def _words(self, line: str, *more: str, config: bool = True) -> list[str]:
         self.typed.add(line)
         where = ["--config", str(self.config)] if config else []
-        return [str(self.installation.folder / "bin" / "neuco-worker"), *line.split(), *more, *where]
+        return [*line.split(), *more, *where]
 
     def edit(self, changes: dict[str, dict[str, Any]]) -> None:
         """Change the configuration file, as an organizer does with an editor."""

@@ -17,7 +17,6 @@ from scoring.inputs.embeddings import Embeddings
 from tests.acceptance.fair_challenge import (
     ACCESS,
     BASELINE,
-    FILES,
     HOSTS,
     REVEAL,
     Fair,
@@ -28,7 +27,7 @@ from tests.acceptance.fair_challenge import (
     with_file,
 )
 from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import DIM, Harness, Killed, embeddings, git
+from tests.worker.harness.harness import DIM, NOISES, Harness, Killed, embeddings, git
 from worker.evaluation.evaluate_child import EvaluationOrder
 from worker.evaluation.stored import KeepContent
 from worker.fairness import disclosure
@@ -146,13 +145,13 @@ def test_a_reference_that_cannot_be_read_is_a_contradiction(
 
 @pytest.mark.processes
 def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
-    tmp_path: Path, fork_server: ForkServer
+    tmp_path: Path, cells: Path, fork_server: ForkServer
 ) -> None:
     """A reveal publishes the other files. Once the file is back, the next reveal publishes it too, also if a daemon runs."""
     changes = {"evalai": {"poll_every": 1}, "fairness": {"publish_files": "top:9"}}
-    with Harness(tmp_path, changes=changes, fork_server=fork_server) as harness:
+    with Harness(tmp_path, changes=changes, cells=cells, fork_server=fork_server) as harness:
         harness.evalai.add_team(HOSTS, ("host",))
-        harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
+        harness.submit(HOSTS, embeddings(3, noise=NOISES[-1]), method_name=BASELINE)
         harness.submit("A", embeddings(1))
         harness.decide("once")
         with closing(harness.store()) as store, store.read() as tx:
@@ -180,13 +179,15 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
 
 @pytest.mark.processes
 def test_contents_too_large_for_the_repository_are_left_out(
-    tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cells: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command names each of them, and its scores are taken on trust."""
     told: list[str] = []
-    with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
+    with Harness(
+        tmp_path, changes={"evalai": {"poll_every": 1}}, cells=cells, fork_server=fork_server
+    ) as harness:
         harness.evalai.add_team(HOSTS, ("host",))
-        harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
+        harness.submit(HOSTS, embeddings(3, noise=NOISES[-1]), method_name=BASELINE)
         harness.decide("once")
         monkeypatch.setattr(disclosure, "LIMIT_BYTES", 0)
         left = harness.state / "published" / "dev" / ("0" * 64)  # by a reveal that was killed
@@ -206,7 +207,7 @@ def test_contents_too_large_for_the_repository_are_left_out(
 
 @pytest.mark.processes
 def test_what_is_disqualified_during_a_reveal_is_not_published(
-    tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cells: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The board at the moment of the reveal decides, not the one by which the files were prepared; a kill leaves no half of a file."""
 
@@ -215,7 +216,7 @@ def test_what_is_disqualified_during_a_reveal_is_not_published(
 
     with (
         Harness(
-            tmp_path, changes={"fairness": {"publish_files": "top:9"}}, fork_server=fork_server
+            tmp_path, changes={"fairness": {"publish_files": "top:9"}}, cells=cells, fork_server=fork_server
         ) as harness,
         harness.worker() as worker,
         open_session(harness.path) as session,
@@ -237,7 +238,7 @@ def test_what_is_disqualified_during_a_reveal_is_not_published(
 
 @pytest.mark.processes
 def test_of_two_reveals_at_once_one_prepares_a_file(
-    tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cells: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one does not take away the parts that a worker may be pushing by then."""
     write_order, first = KeepContent.order, list[int]()
@@ -255,7 +256,7 @@ def test_of_two_reveals_at_once_one_prepares_a_file(
 
     changes = {"fairness": {"publish_files": "top:9"}}
     with (
-        Harness(tmp_path, changes=changes, fork_server=fork_server) as harness,
+        Harness(tmp_path, changes=changes, cells=cells, fork_server=fork_server) as harness,
         harness.worker() as worker,
         open_session(harness.path) as session,
     ):

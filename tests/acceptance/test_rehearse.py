@@ -235,12 +235,15 @@ def failing_git(folder: Path, subcommand: str, reason: str) -> str:
 
 
 @pytest.mark.processes
-def test_a_failing_git_is_not_a_bug_of_ours(challenge: Path, tmp_path: Path) -> None:
+def test_a_failing_git_is_not_a_bug_of_ours(
+    challenge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Its own reason is shown, although it had something to make and not to read."""
-    refused = rehearse(challenge, PATH=failing_git(tmp_path, "init", "no room"))
-    assert refused.returncode == 2
-    assert "neuco-worker: git cannot use " in refused.stderr
-    assert ": no room.\n" in refused.stderr
+    monkeypatch.setenv("PATH", failing_git(tmp_path, "init", "no room"))
+    assert guarded(["rehearse", "--config", str(challenge)]) == 2
+    refused = capsys.readouterr().err
+    assert "neuco-worker: git cannot use " in refused
+    assert ": no room.\n" in refused
 
 
 @pytest.mark.slow

@@ -128,7 +128,9 @@ def test_what_is_disqualified_or_changes_its_visibility_changes_its_ladder(
     again = harness.evalai.rerun(pks["near"])
     worker.drive()
     assert shown()[1] == final[1]
-    off = f"Submission {pks['near']} of “A” was taken off later boards: it was run again as submission {again}."
+    off = (
+        f"Submission {pks['near']} of “A” was taken off later boards: it was run again as submission {again}."
+    )
     assert off in harness.published("README.md")
     harness.decide("challenge", "reveal", "--yes")
     assert harness.contradictions() == []

@@ -65,7 +65,7 @@ test: $(VENV)/.installed  ## Check everything: linters, types, and the whole tes
 	@$(MAKE) -j 2 suite lint
 
 suite: $(VENV)/.collected
-	@$(BIN)/python -m pytest -n 6 --dist loadgroup
+	@$(BIN)/python -m pytest -n 5 --dist loadgroup
 
 kernels:
 	@$(BIN)/neuco-worker compile

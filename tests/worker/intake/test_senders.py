@@ -362,10 +362,13 @@ def test_a_decision_concerns_every_run(harness: Harness, worker: StepWorker, nam
     worker.drive()
     runs.append(harness.evalai.rerun(runs[0]))
     worker.drive()
+    harness.decide("challenge", "pause")
     runs.append(harness.evalai.rerun(runs[0]))
     worker.drive(lambda: worker.states().get(runs[2]) == State.FETCHED)
     harness.evalai.edit(runs[2], status="cancelled")
-    worker.advance(10)  # so that it is read before it is scored
+    worker.drive(lambda: worker.states()[runs[2]] == State.CANCELLED)
+    harness.decide("challenge", "pause", "--undo")
+    worker.drive()
     assert shown(harness) == {"A": (1, runs[1]), "B": (2, other)}
     harness.decide("challenge", "disqualify", str(runs[named]))
     worker.finish(harness.evalai.rerun(runs[0]))

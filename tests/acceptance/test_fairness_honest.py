@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.acceptance.fair_challenge import BASELINE, HOSTS
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
 from worker.sandbox import ManualClock
 from worker.verify import (
+    Report,
     Status,
     Verdict,
     make_report,
@@ -28,7 +30,6 @@ from worker.verify.public import PublicRepository, opened
 from worker.verify.recompute import published_verdicts
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fairness_honest")]
-HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
 CADENCE_S = 3600.0
 ANSWERS = {
     "baseline": "counts on the final board without a rank (as a baseline)",
@@ -67,6 +68,8 @@ REASONS = (
     "The history of the leaderboard's branch was rewritten",
 )
 """Reasons that the report must give for the organizers' decisions."""
+UNOPENED = {"ends": ["register", "reveal"], "ends_everywhere": []}
+"""The checks that wait for a reveal after a stage; first, that of phase eval."""
 BAD = b"id,0,1\nimg_000,1,2\n"
 
 
@@ -77,7 +80,10 @@ class Challenge:
         harness: The challenge.
         stdouts: Every stdout that EvalAI ever showed, by the commitment in its receipt.
         clones: The repository as it was at each verification.
+        report: The report of the last verification.
     """
+
+    report: Report
 
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
@@ -104,17 +110,11 @@ class Challenge:
         self.harness.clock.advance(CADENCE_S)
         self.work()
 
-    def unopened(self) -> list[str]:
-        """Return the checks that wait for a reveal, with no contradiction."""
-        with opened(str(self.harness.board)) as repository:
-            all_verdicts = list(verdicts(repository))
-        assert Status.CONTRADICTED not in {verdict.status for verdict in all_verdicts}
-        return [verdict.check for verdict in all_verdicts if verdict.status is Status.NOT_REVEALED]
-
     def contradictions(self) -> list[str]:
         """Verify a fresh clone with the kept receipts and all earlier clones, and return the contradictions."""
         with opened(str(self.harness.board)) as repository:
-            all_verdicts = [*verdicts(repository), *published_verdicts(repository)]
+            self.report = make_report(repository, verdicts(repository))
+            all_verdicts = [*self.report.verdicts, *published_verdicts(repository)]
             for stdout in self.stdouts.values():
                 all_verdicts += self._receipt(repository, stdout)
             for clone in self.clones:
@@ -261,7 +261,6 @@ def ends(challenge: Challenge) -> None:
     correct(harness.folder / "tasks" / "eval" / "beta__cls.csv", "1")
     harness.decide("challenge", "apply", "--phase", "eval", "--reason", "another label")
     challenge.work()
-    assert challenge.unopened() == ["register", "reveal"]  # of phase eval
 
 
 def ends_everywhere(challenge: Challenge) -> None:
@@ -271,7 +270,6 @@ def ends_everywhere(challenge: Challenge) -> None:
     harness.decide("challenge", "reveal", "--phase", "eval")
     harness.evalai.rename_team("A", "A and others")
     challenge.another_line()
-    assert challenge.unopened() == []
 
 
 STAGES: tuple[Callable[[Challenge], None], ...] = (
@@ -304,16 +302,19 @@ def test_an_honest_challenge_is_never_contradicted(
         for stage in STAGES:
             stage(challenge)
             assert challenge.contradictions() == [], stage.__name__
+            waiting = [
+                verdict.check
+                for verdict in challenge.report.verdicts
+                if verdict.status is Status.NOT_REVEALED
+            ]
+            assert waiting == UNOPENED.get(stage.__name__, waiting)
         for name, words in ANSWERS.items():
             answer = challenge.answer(name)
             assert words in answer.sentence, name
             assert answer.status is (Status.BELIEVED if name in BELIEVED else Status.CONSISTENT), name
-        with opened(str(harness.board)) as last:
-            all_verdicts = list(verdicts(last))
-            report = make_report(last, all_verdicts)
-            readme = last.files["README.md"].decode()
+        report, readme = challenge.report, challenge.clones[-1].files["README.md"].decode()
         began, listed = [
-            verdict for verdict in all_verdicts if (verdict.phase, verdict.check) == ("dev", "decisions")
+            verdict for verdict in report.verdicts if (verdict.phase, verdict.check) == ("dev", "decisions")
         ]
         assert began.sentence.startswith("Its rules at the start: selection: ")
         assert all(reason in listed.sentence for reason in REASONS)
@@ -321,7 +322,7 @@ def test_an_honest_challenge_is_never_contradicted(
             reason in readme for reason in ("(a wrong label)", "(announced on 1 June)", "(a complaint)")
         )
         assert report.sentence.startswith("Consistent: nothing is contradicted. ")
-        sentences = {verdict.check: verdict.sentence for verdict in all_verdicts if verdict.phase is None}
+        sentences = {verdict.check: verdict.sentence for verdict in report.verdicts if verdict.phase is None}
         for reason in ("phase eval was added", "a wrong label", "another label"):
             assert reason in sentences["commitment"]
         assert "According to line 3, the state was restored from a backup" in sentences["receipts"]

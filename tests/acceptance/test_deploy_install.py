@@ -22,7 +22,7 @@ from tests.worker.harness.harness import WARM_CACHE
 from worker.organizer.configuration_text import with_values
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("installation")]  # which has the wheel
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "docs" / "organizers.md", ROOT / "docs" / "operations.md")

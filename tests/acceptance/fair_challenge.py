@@ -142,9 +142,10 @@ def ended(moments: list[Fair]) -> Fair:
     return moments[1]
 
 
-def lies(repository: PublicRepository) -> set[str]:
-    """Return the checks that found a lie."""
-    return {named(verdict) for verdict in verdicts(repository) if verdict.status is Status.CONTRADICTED}
+def lies(found: PublicRepository | Iterable[Verdict]) -> set[str]:
+    """Return the checks that found a lie in a repository, or that are among verdicts."""
+    all_verdicts = verdicts(found) if isinstance(found, PublicRepository) else found
+    return {named(verdict) for verdict in all_verdicts if verdict.status is Status.CONTRADICTED}
 
 
 def others(all_verdicts: Iterable[Verdict]) -> list[tuple[str, Status]]:

@@ -9,14 +9,13 @@ import pytest
 
 from tests.acceptance.fair_challenge import Fair
 from tests.acceptance.liar import Git
+from tests.acceptance.test_fairness_vandals import MALLORY
 from tests.benchmarks.bench_verify import measured
 from tests.benchmarks.long_challenge import Size, make_repository
 from tests.worker.harness.commits import sign_head
-from worker.challenge.signing import Signer
 from worker.fairness import commitments, receipts
 
 VERSIONS = 200
-MALLORY = Signer(b"7" * 32)
 LIMIT_MB = 160  # imports take 65 MB; holding all boards as values would take another 130 MB
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,8 @@ from tests.worker.harness.commits import forged_commitment, forged_line, sign_he
 from worker.challenge.signing import Signer
 from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import reveal_path
-from worker.verify import Status, make_report, older_verdicts, timeline, verdicts
-from worker.verify.public import PublicRepository, opened, read_folder
+from worker.verify import Status, Verdict, make_report, older_verdicts, timeline, verdicts
+from worker.verify.public import opened, read_folder
 from worker.verify.report import spoken
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fairness")]
@@ -32,13 +32,19 @@ def clone(fair: Fair, tmp_path: Path) -> Git:
     return Git(tmp_path / "clone", fair.signer, clone_of=fair.board)
 
 
-def tip_sentences(repository: PublicRepository, status: Status = Status.CHANGED) -> list[str]:
+def tip_sentences(all_verdicts: Iterable[Verdict], status: Status = Status.CHANGED) -> list[str]:
     """Return what is said about changes by others: by default those that visitors see."""
     return [
-        verdict.sentence
-        for verdict in verdicts(repository)
-        if verdict.check == "tip" and verdict.status is status
+        verdict.sentence for verdict in all_verdicts if verdict.check == "tip" and verdict.status is status
     ]
+
+
+def uncontradicted(clone: Git) -> list[Verdict]:
+    """Return everything that is said of a clone, of which nothing may contradict it."""
+    with clone.checked() as repository:
+        found = list(verdicts(repository))
+    assert lies(found) == set()
+    return found
 
 
 def sign_everything(clone: Git) -> None:
@@ -126,8 +132,9 @@ def test_unsigned_commits_are_named_and_not_checked(clone: Git, name: str) -> No
     with clone.checked() as repository:
         assert repository.commit is not None
         assert repository.commit.commit == before
-        assert lies(repository) == set()
-        sentences = tip_sentences(repository)
+        told = list(verdicts(repository))
+    assert lies(told) == set()
+    sentences = tip_sentences(told)
     assert len(sentences) == (words is not None)
     for sentence in sentences:
         assert f"changed by commit {clone.git('rev-parse', 'HEAD')[:10]} by Mallory" in sentence
@@ -153,10 +160,9 @@ def test_files_that_change_nothing_are_listed(clone: Git) -> None:
     for is_signed in (False, True):
         if is_signed:
             sign_head(clone.folder, clone.signer)
-        with clone.checked() as repository:
-            assert lies(repository) == set()
-            assert len(tip_sentences(repository)) == (0 if is_signed else 1)
-            sentences = "\n".join(tip_sentences(repository, Status.BELIEVED))
+        told = uncontradicted(clone)
+        assert len(tip_sentences(told)) == (0 if is_signed else 1)
+        sentences = "\n".join(tip_sentences(told, Status.BELIEVED))
         assert ".github/workflows/check.yml, LICENSE" in sentences
         assert ("may change what visitors see: 404.html" in sentences) == is_signed
 
@@ -165,9 +171,8 @@ def test_another_page_is_named(clone: Git) -> None:
     """GitHub may be set to serve a branch of this name instead of ours, or to make a page of every Markdown file."""
     clone.git("branch", "gh-pages")
     clone.commit({"404.md": b"Mallory won"})
-    with clone.checked() as repository:
-        assert lies(repository) == set()
-        (changed,), told = tip_sentences(repository), tip_sentences(repository, Status.BELIEVED)
+    found = uncontradicted(clone)
+    (changed,), told = tip_sentences(found), tip_sentences(found, Status.BELIEVED)
     assert changed.startswith("404.md: changed by")
     assert "These files are not the worker's, but may change what visitors see: branch gh-pages." in told
 
@@ -196,8 +201,7 @@ def test_a_copied_entry_is_no_lie(clone: Git) -> None:
     clone.commit({path: json.dumps(entries[0]).encode()})
     clone.commit({path: reveal})
     sign_head(clone.folder, clone.signer)
-    with clone.checked() as repository:
-        assert lies(repository) == set()
+    uncontradicted(clone)
 
 
 def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) -> None:
@@ -205,8 +209,9 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) ->
     clone.commit({HISTORY: clone.read(HISTORY).partition(b"\n")[2]})
     sign_head(clone.folder, clone.signer)
     with clone.checked() as repository, opened(str(fair.board)) as older:
-        assert "history" in lies(repository)
-        sentences = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "history"]
+        found = list(verdicts(repository))
+        assert "history" in lies(found)
+        sentences = [verdict.sentence for verdict in found if verdict.check == "history"]
         assert any("by neuco-worker published is no longer in it" in sentence for sentence in sentences)
         ahead = [verdict.status for verdict in older_verdicts(repository, older)]
         assert ahead.count(Status.CONTRADICTED) == 1
@@ -295,11 +300,7 @@ def begin_with_boards(clone: Git, signer: Signer | None) -> None:
 def test_a_history_that_begins_anew_is_named(clone: Git) -> None:
     """A repository without a signed commit is neither consistent nor a lie, because anybody can write commits."""
     begin_with_boards(clone, None)
-    with clone.checked() as repository:
-        assert lies(repository) == set()
-        (sentence,) = [
-            verdict.sentence for verdict in verdicts(repository) if verdict.status is Status.CHANGED
-        ]
+    (sentence,) = [verdict.sentence for verdict in uncontradicted(clone) if verdict.status is Status.CHANGED]
     assert "No commit is signed" in sentence
 
 
@@ -309,9 +310,7 @@ def test_a_repository_without_commitments_accuses_nobody(clone: Git) -> None:
     clone.git("rm", "-rfq", ".")
     clone.commit({"index.html": b"<p>Mallory won</p>"})
     clone.git("branch", "-qD", "main")
-    with clone.checked() as repository:
-        assert lies(repository) == set()
-        told = [verdict.sentence for verdict in verdicts(repository) if verdict.status is Status.CHANGED]
+    told = [verdict.sentence for verdict in uncontradicted(clone) if verdict.status is Status.CHANGED]
     assert any("There is no commitment.json" in sentence for sentence in told)
 
 
@@ -320,9 +319,7 @@ def test_a_copy_that_nobody_signed_accuses_nobody(clone: Git) -> None:
     clone.git("checkout", "-q", "--orphan", "other")
     clone.commit({"index.html": b"<p>Mallory won</p>", receipts.PATH: b"{}"})
     clone.git("branch", "-qD", "main")
-    with clone.checked() as repository:
-        assert lies(repository) == set()
-        told = [verdict.check for verdict in verdicts(repository) if verdict.status is Status.CHANGED]
+    told = [verdict.check for verdict in uncontradicted(clone) if verdict.status is Status.CHANGED]
     assert {"signed", "page", "receipts"} <= {*told}
 
 
@@ -330,8 +327,9 @@ def test_boards_before_the_first_commitment_are_a_lie_if_the_key_has_signed_them
     """The order of signed commits decides, whatever time or key a commitment claims; a root that a stranger merges does not."""
     begin_with_boards(clone, clone.signer)
     with clone.checked() as repository:
-        assert lies(repository) == {"order"}
-        told = tip_sentences(repository, Status.BELIEVED)
+        found = list(verdicts(repository))
+    assert lies(found) == {"order"}
+    told = tip_sentences(found, Status.BELIEVED)
     assert any(
         "signed with the challenge's key, and have no commitment of this key: commit" in sentence
         for sentence in told
@@ -352,5 +350,4 @@ def test_boards_before_the_first_commitment_are_a_lie_if_the_key_has_signed_them
     clone.git("checkout", "-q", "main")
     parents = ("-p", root, "-p", "HEAD")
     clone.git("reset", "-q", "--hard", clone.git("commit-tree", "HEAD^{tree}", *parents, "-m", "merge"))
-    with clone.checked() as repository:
-        assert lies(repository) == set()
+    uncontradicted(clone)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 from codecs import BOM_UTF8
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -186,21 +186,26 @@ def comment(faults: Sequence[str], summary: str = "") -> str:
 def rows_of_runs(output_dir: Path, phase: str) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows of a standalone phase's runs, and the names of runs that are left out.
 
-    These are runs without the scores of their folds or the types of their tasks, such as NeuCo-Bench's own.
+    Left out are runs without the scores of their folds or the types of their tasks, such as NeuCo-Bench's own. A backbone is a method, or a
+    run if its method has several.
 
     Raises:
         OrganizerError: If no run is left.
     """
     rows: list[dict[str, object]] = []
-    left_out = []
+    runs, left_out = {}, []
     for path in sorted((output_dir / phase).glob(f"*/{SUMMARY}")):
         summary, results = read_run(path.parent)
         if any(result.q_t is None or result.task_type not in OURS for result in results.values()):
             left_out.append(path.parent.name)
-            continue
+        else:
+            runs[path.parent.name] = summary, results
+    methods = Counter(map(method_of, runs))
+    for name, (summary, results) in runs.items():
+        is_only_run = methods[method_of(name)] == 1
         for task, result in results.items():
             about = {
-                "backbone": method_of(path.parent.name),
+                "backbone": method_of(name) if is_only_run else name,
                 "dataset": task,
                 "Metric": OURS[result.task_type],
                 "experiment_name": summary.experiment,

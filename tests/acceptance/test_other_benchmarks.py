@@ -389,6 +389,20 @@ def test_our_scores_go_to_geobench_and_come_back(
     assert (status, {row["backbone"] for row in document["standings"]}) == (0, {"one", "two"})
 
 
+def test_several_runs_of_a_method_are_backbones_of_their_own(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one, it would have each seed several times, and could not be imported."""
+    [folder] = (runs / "dev").glob("one_*")
+    shutil.copytree(folder, folder.with_name("one_20260101_000000"))
+    exported = str(tmp_path / "exported")
+    assert guarded(["export", str(runs), "--to", "geobench", "--output", exported, "--phase", "dev"]) == 0
+    capsys.readouterr()
+    status, document = import_json(capsys, Path(exported), "--freeze", tmp_path / "normalizer.json")
+    names = {row["backbone"] for row in document["standings"]}
+    assert (status, names) == (0, {folder.name, "one_20260101_000000", "two"})
+
+
 # NeuroBench: correctness and complexity
 
 

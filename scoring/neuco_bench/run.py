@@ -390,7 +390,8 @@ def _remarks(report: TaskReport) -> Iterator[str]:
     ):
         yield (
             f"{name}: in {missed} of {count_of(len(report.folds), 'fold')}, the probe finds none of the positive samples, which are"
-            f" {report.data.targets.mean():.0%} of all. For a rare class, use the probe linear with more epochs, such as 200."
+            f" {np.count_nonzero(report.data.targets):,} of {len(report.data.targets):,}. For a rare class, use the probe linear with more"
+            " epochs, such as 200."
         )
     if empty and report.data.kind is TaskType.CLASSIFICATION:
         yield f"{name}: {count_of(empty, 'fold has', 'folds have')} no positive sample to test on, which makes an F1 of 0."

@@ -279,7 +279,7 @@ def test_what_helps_a_rare_class_is_said() -> None:
     matrix = random.standard_normal((600, 4))
     values = matrix @ random.standard_normal(4)
     rare = {"rare": values > np.quantile(values, 0.93)}
-    with pytest.warns(UserWarning, match="use the probe linear with more epochs"):
+    with pytest.warns(UserWarning, match=r"which are 42 of 600\. .* use the probe linear with more epochs"):
         assert ridge(matrix, rare).to_frame().loc["rare", "score"] < 0.1
     with pytest.warns(UserWarning, match=r"Set epochs to \d+ or more\.") as caught:
         short = scoring.score(matrix, rare, folds=2, progress=False)

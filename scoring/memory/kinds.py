@@ -132,7 +132,7 @@ def _numbers(name: str, given: pd.Series[Any], kind: str, declared: TaskType | N
     if declared is TaskType.CLASSIFICATION or (declared is None and is_pair):
         is_usual = kind == "boolean" or distinct.tolist() in ([0, 1], [-1, 1])
         note = "" if is_usual or declared else (
-            f"{name}: two classes, {distinct[0]:g} and {distinct[-1]:g}, of which {distinct[-1]:g} is the positive one;"
+            f"{name}: two classes, {distinct[0]:.15g} and {distinct[-1]:.15g}, of which {distinct[-1]:.15g} is the positive one;"
             f" name it {name}__regr for a regression."
         )  # fmt: skip
         return TaskKind(kind=TaskType.CLASSIFICATION, labels=labels, note=note)

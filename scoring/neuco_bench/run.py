@@ -285,7 +285,7 @@ def _join(
 def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDArray[Any]:
     """Scale labels to [0, 1], also those of two classes, so that -1 and 1 become 0 and 1."""
     if (labels == labels[0]).all():
-        what = "the same" if task.kind.has_columns else f"{labels[0]:g}"
+        what = "the same" if task.kind.has_columns else f"{labels[0]:.15g}"
         raise OrganizerError(
             f"All {len(labels)} labels of the task {task.name} are {what}.",
             hint="Exclude the task with task_filter, because predictions of a constant cannot be compared.",
@@ -296,7 +296,7 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
     low, high = labels.min(), labels.max()
     if task.kind is TaskType.CLASSIFICATION and not normalize and set(labels.tolist()) != {0.0, 1.0}:
         raise OrganizerError(
-            f"The classes of the task {task.name} are {low:g} and {high:g}.",
+            f"The classes of the task {task.name} are {low:.15g} and {high:.15g}.",
             hint="Use the labels 0 and 1, or turn normalize_labels on.",
             code="standalone.bad_classes",
         )

@@ -156,6 +156,7 @@ def test_what_could_be_meant_otherwise_is_noted() -> None:
         kind_of(THREE)[0].note == "land: regression on 3 whole numbers; name it land__multiclass for classes."
     )
     assert "7 is the positive one" in kind_of(np.where(PAIR, 7, 3))[0].note
+    assert "two classes, 20260314 and 20260315, of" in kind_of(PAIR + 20260314)[0].note
     assert "labels.argmax(axis=1)" in kind_of(np.eye(3)[THREE])[0].note
     table = pd.DataFrame({"b": PAIR, "a": 1 - PAIR, "never": 0, "both": 1})
     kind, _ = kind_of(table)

@@ -89,6 +89,8 @@ class RunSummary(BaseModel):
         validation_alias=AliasChoices("task_q_scores", "task_results", "task_result")
     )
     task_acc_scores: dict[str, Score] = {}
+    inputs: str | None = None
+    unfinished: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +154,14 @@ def read_runs(folder: Path) -> PhaseRuns:
             summaries[path.parent.name] = RunSummary.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
             left_out.append((path.parent.name, f"{SUMMARY} cannot be read"))
+    # `score` computes a run again that was stopped after it had its scores.
+    newest = {
+        (method_of(name), summary.inputs or summary.unfinished): name for name, summary in summaries.items()
+    }
+    for name, digest in [(name, summary.unfinished) for name, summary in summaries.items()]:
+        if digest and newest[method_of(name), digest] != name:
+            left_out.append((name, "was stopped, and computed again"))
+            del summaries[name]
     table = pd.DataFrame.from_dict(
         {name: summary.task_q_scores for name, summary in summaries.items()}, orient="index", dtype=float
     )

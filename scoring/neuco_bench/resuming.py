@@ -1,6 +1,7 @@
 """Find what an earlier command has scored, so that a run of many files goes on where it was stopped.
 
-A finished run has a digest of its inputs in its summary. It is written last, so a run that was stopped while it drew plots is not finished.
+A finished run has a digest of its inputs in its summary. It is written last, so a run that was stopped while it drew plots is not finished,
+and `rank` leaves it out when it was computed again.
 """
 
 from __future__ import annotations
@@ -42,10 +43,21 @@ def inputs_digest(material: Material, settings: StandaloneSettings, seed: int) -
     return digest.hexdigest()
 
 
+def mark_begun(folder: Path, inputs: str) -> None:
+    """Write the digest of a run's inputs into its summary as ``unfinished``, because it lacks its plots or probes yet."""
+    _mark(folder, unfinished=inputs)
+
+
 def mark_finished(folder: Path, inputs: str) -> None:
     """Write the digest of a run's inputs into its summary, after everything else was written."""
+    _mark(folder, inputs=inputs)
+
+
+def _mark(folder: Path, **digest: str) -> None:
     summary = json.loads((folder / SUMMARY).read_bytes())
-    write_files(folder, {SUMMARY: as_json({**summary, "inputs": inputs})})  # `rank` may be reading it
+    for key in ("inputs", "unfinished"):
+        summary.pop(key, None)
+    write_files(folder, {SUMMARY: as_json({**summary, **digest})})  # `rank` may be reading it
 
 
 def finished_run(output_dir: Path, *, phase: str, method: str, inputs: str) -> Path | None:

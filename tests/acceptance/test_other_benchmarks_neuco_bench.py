@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from scoring.neuco_bench.resuming import mark_begun
 from tests.later import GROUP, Later
 from worker.cli import guarded
 
@@ -328,6 +329,27 @@ def test_rank_ranks_complete_runs(small_case: Callable[..., Path], tmp_path: Pat
         "q::a",
         "q::b",
     ]
+
+
+def test_a_run_that_was_stopped_and_computed_again_is_ranked_once(
+    small_case: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has its scores while its plots are drawn; twice in the ranking, it would push the others down."""
+
+    def ranked() -> tuple[list[str], list[dict[str, str]]]:
+        capsys.readouterr()
+        assert guarded(["rank", str(tmp_path), "--phase", "dev", "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        return [entry["entry"] for entry in document["entries"]], document["left_out"]
+
+    case = small_case()
+    stopped = run_score(tmp_path, case)
+    mark_begun(stopped, summary_of(stopped)["inputs"])
+    assert ranked() == ([stopped.name], [])
+    again = run_score(tmp_path, case)
+    reason = {"run": stopped.name, "reason": "was stopped, and computed again"}
+    assert (again != stopped, ranked()) == (True, ([again.name], [reason]))
+    assert "unfinished" not in summary_of(again)
 
 
 def test_rank_says_which_tasks_were_not_the_same(

@@ -166,7 +166,7 @@ def score(
                 folder = make_run_folder(
                     output_dir, phase=phase, method=method + suffix, now=datetime.now().astimezone()
                 )
-                _run(part, folder, settings=settings, stem=file.stem, seed=seed, threads=threads)
+                _run(part, folder, inputs, settings=settings, stem=file.stem, seed=seed, threads=threads)
                 mark_finished(folder, inputs)
             summary, results = read_results(folder)
             _warn(console, summary["warnings"][len(part.warnings) :])
@@ -280,6 +280,7 @@ def _check_libraries(material: Material, settings: StandaloneSettings) -> None:
 def _run(
     material: Material,
     folder: Path,
+    inputs: str,
     *,
     settings: StandaloneSettings,
     stem: str,
@@ -288,6 +289,7 @@ def _run(
 ) -> None:
     """Score, and write results and plots into the run's own folder."""
     from scoring.neuco_bench.results import store_probes, write_results
+    from scoring.neuco_bench.resuming import mark_begun
     from scoring.neuco_bench.run import score_run
 
     try:
@@ -297,6 +299,7 @@ def _run(
         folder.rmdir()  # nothing was written yet, and an empty folder is no run
         raise
     write_results(folder, report, settings, experiment=folder.name)
+    mark_begun(folder, inputs)
     if settings.store_probes:
         store_probes(folder, report, settings)
     if settings.enable_plots:

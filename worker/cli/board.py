@@ -242,8 +242,15 @@ def close(
             print(f"The board of {phase} is {'open' if undo else 'closed'} already; nothing was done.")
             return
         if undo:
+            with session.store.read() as tx:
+                is_public = phase in tx.revealed()
+            trained = (
+                " Its tasks are public: whoever submitted since may have trained on them."
+                if is_public
+                else ""
+            )
             reason = confirm(
-                f"The board of {phase} will be opened again: what was scored meanwhile will count.",
+                f"The board of {phase} will be opened again: what was scored meanwhile will count.{trained}",
                 reason=reason,
                 yes=yes,
             )

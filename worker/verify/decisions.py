@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from leaderboard import Decision, DecisionKind
 from leaderboard.rendering import rank_changes
 from scoring.printable import name_some
 from worker.fairness.decisions import TAKEN_OFF, minute, team_of
 from worker.fairness.decisions import decisions as decided
+from worker.fairness.disclosure import reveal_path
 from worker.fairness.events import SubmissionEvent
 from worker.fairness.places import LATE, PRIVATE, Place
 from worker.fairness.replay import PhaseReplay
+from worker.verify.commits import times_added
 from worker.verify.revealed import RevealedPhase
 from worker.verify.timeline import SLACK
 from worker.verify.verdict import CheckEnded, Verdict, believed, consistent, not_revealed, require
@@ -37,10 +39,25 @@ def decisions(phase: RevealedPhase) -> Iterator[Verdict]:
         for placed in phase.places.values()
         if (placed.place, placed.why) == (Place.NOT_COUNTED, LATE)
     ]
+    if late := list(_sent_after_the_reveal(phase)):
+        sentences.append(
+            f"these count, although they were sent when its tasks were public: {name_some(late)}"
+        )
     if not sentences:
         yield consistent("its rules never changed, and no entry was taken off the board")
         return
     yield consistent(f"what was decided or happened: {'; '.join(sentences)}")
+
+
+def _sent_after_the_reveal(phase: RevealedPhase) -> Iterator[str]:
+    """Yield the submissions that count and were sent after the phase's first reveal, which a plain folder does not show."""
+    path = reveal_path(phase.name)
+    for _, content in islice(phase.repository.versions(path), 1):
+        for revealed_at in times_added(path, b"", content):
+            for placed in phase.places.values():
+                facts = placed.facts
+                if placed.place is Place.COUNTS and facts.submitted_at and facts.submitted_at > revealed_at:
+                    yield f"submission {facts.submission} of {team_of(facts)}, on {minute(facts.submitted_at)}"
 
 
 def told(decision: Decision) -> str:

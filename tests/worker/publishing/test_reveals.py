@@ -82,6 +82,30 @@ def test_what_counted_at_some_time_is_open(harness: Harness, worker: StepWorker,
     assert any("was made private" in verdict.sentence for verdict in harness.verdicts())
 
 
+def test_what_counts_and_was_sent_after_the_reveal_is_told(harness: Harness, worker: StepWorker) -> None:
+    """A board that is opened again after it takes submissions that may have been trained on its labels."""
+    harness.submit("A", embeddings(0))
+    worker.drive()
+    worker.stop()
+    harness.decide("board", "close", "--phase", "dev", "--now")
+    harness.decide("challenge", "reveal", "--phase", "dev")
+    worker.start()
+    worker.clock.advance(60)
+    late = harness.submit("B", embeddings(1))
+    worker.drive()
+
+    def told() -> bool:
+        words = f"they were sent when its tasks were public: submission {late} of “B”, on"
+        return any(words in verdict.sentence for verdict in harness.verdicts())
+
+    assert not told()
+    said = harness.decide("board", "close", "--phase", "dev", "--undo")
+    assert "Its tasks are public: whoever submitted since may have trained on them." in said
+    worker.drive()
+    assert told()
+    assert harness.contradictions() == []
+
+
 def test_an_answer_is_newer_than_the_reveal_that_has_its_score(harness: Harness, worker: StepWorker) -> None:
     """A score may be opened before EvalAI has its answer; until the next push, this contradicts no receipt."""
     harness.configure({"submission": {"answer_grid": 60}})

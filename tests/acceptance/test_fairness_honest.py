@@ -42,7 +42,7 @@ ANSWERS = {
     "B2": "does not count: submission",
     "D1": "is private, and was revealed as private",
     "hidden": "is private, and was revealed as private",
-    "lost": "was lost when the state was restored from a backup",
+    "lost": "If neither that one nor a later one of your team counts, show it to the organizers",
     "lost again": "counts on the final board at rank",
     "lost too": "was lost when the state was restored from a backup",
     "lost too again": "counts on the final board at rank",

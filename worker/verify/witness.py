@@ -167,7 +167,8 @@ def _nowhere(receipt: Receipt, log: Sequence[Line], *, hidden: bool) -> Verdict:
         scored = "scored" if receipt.q_mean is None else f"scored {receipt.q_mean}"
         return believed(
             "the key that opens your score in the log was lost when the state was restored from a backup. Your receipt proves that"
-            f" submission {receipt.submission} was {scored}. If no later submission of your team counts instead, show it to the organizers"
+            f" submission {receipt.submission} was {scored}. If neither that one nor a later one of your team counts, show it to"
+            " the organizers"
         )
     if hidden:
         return not_revealed("your score has not been revealed yet")

@@ -28,6 +28,7 @@ from worker.fairness.register import RegisterReplay
 from worker.fetching.housekeeping import HOUSEKEEPING, remove_old_files
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
+from worker.intake.waiting import tell_of_pause
 from worker.publishing import Publishing
 from worker.runtime import storage
 from worker.runtime.acts import Stage, begin
@@ -218,6 +219,7 @@ def recover(tx: Transaction, files: FileStore, now: datetime) -> None:
             tx.note(row.pk, read_at=None)
     tx.release()  # a restart tries again at once
     tx.resolve_alert("reload")  # it has read the configuration anew
+    tell_of_pause(tx, now=now)  # `once` ends before it reads the phases if it receives nothing
     tx.set_fact(UNCOMPARED, "true")
     tx.request_publish()
 

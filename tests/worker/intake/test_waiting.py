@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, today
+from worker.intake.waiting import PAUSED_LONG
 
 pytestmark = pytest.mark.processes
 clock = today
@@ -141,3 +142,12 @@ def test_a_pause_is_told_after_an_hour_until_it_ends(harness: Harness, worker: S
     harness.decide("challenge", "pause", "--undo")
     assert worker.alerts() == set()
     assert json.loads(harness.command("status", "--json").stdout)["paused"] is None
+
+
+def test_a_pause_that_was_forgotten_after_an_upgrade_is_told_at_a_start(worker: StepWorker) -> None:
+    """During `pause --finish`, `once` finds nothing to do, and ends with 0 before it has read the phases."""
+    worker.drive()
+    with worker.store.write() as tx:
+        tx.set_pause("drain", now=worker.clock.now() - PAUSED_LONG)
+    worker.restart()
+    assert worker.alerts() == {"challenge.paused"}

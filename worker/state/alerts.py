@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from scoring.errors import NeucoError
+from scoring.errors import NeucoError, OrganizerError
 from worker.state.rows import Alert
 from worker.state.schema import Tables, alerts
 
@@ -123,8 +123,12 @@ class Alerts(Tables):
             self.raise_alert(key, code, text, now=now)
 
     def report(self, key: str, error: NeucoError, *, now: datetime) -> None:
-        """Raise an alert about an error that is not a participant's."""
-        self.raise_alert(key, alert_code(error.code), error.message, now=now)
+        """Raise an alert about an error that is not a participant's; one for a person is sent even if another was sent under this key."""
+        code = alert_code(error.code)
+        if isinstance(error, OrganizerError):
+            other = (alerts.c.key == key) & (alerts.c.code != code)
+            self._connection.execute(alerts.update().where(other).values(sent_at=None))
+        self.raise_alert(key, code, error.message, now=now)
 
     def resolve_alert(self, key: str) -> None:
         """Resolve an alert, if it was raised."""
@@ -140,6 +144,6 @@ class Alerts(Tables):
         return self._all(Alert, _ALERTS)
 
     def alert_sent(self, alert: Alert, *, now: datetime) -> None:
-        """Record that the organizer was told, unless the alert was resolved and raised again meanwhile."""
-        same = (alerts.c.key == alert.key) & (alerts.c.raised_at == alert.raised_at)
-        self._connection.execute(alerts.update().where(same).values(sent_at=now))
+        """Record that the organizer was told, unless the alert was resolved and raised again, or has another code meanwhile."""
+        same = {"key": alert.key, "raised_at": alert.raised_at, "code": alert.code}
+        self._connection.execute(alerts.update().filter_by(**same).values(sent_at=now))

@@ -11,7 +11,7 @@ from importlib.metadata import version
 import pytest
 from structlog.testing import capture_logs
 
-from scoring.errors import InfrastructureError
+from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.webhook import Hook
 from worker.daemon.alerts import AGAIN_AFTER
@@ -139,6 +139,23 @@ def test_another_event_is_told_although_the_alert_about_the_last_one_lasts(
     assert [line["event"] for line in lines if line.get("alert") == "hosts"] == expected
     assert [message["text"] for message in hook.heard] == [
         f"[Tiny] {text} (evalai.hosts_changed)" for text in expected
+    ]
+
+
+@pytest.mark.processes
+def test_a_fault_that_needs_a_person_is_told_after_one_that_did_not(notified: Harness, hook: Hook) -> None:
+    """A push that fails for a server that is away may next fail for a token that has expired; further changes are no news."""
+    away = InfrastructureError("It is away.", hint="Wait.", code="leaderboard.unreachable")
+    expired = OrganizerError("It expired.", hint="Renew it.", code="leaderboard.auth_refused")
+    with notified.worker() as worker:
+        worker.drive()
+        for error in (away, expired, away, expired):
+            with worker.store.write() as tx:
+                tx.report("push", error, now=worker.clock.now())
+            worker.wait(30)
+    assert [message["text"] for message in hook.heard] == [
+        "[Tiny] It is away. Wait. (leaderboard.unreachable)",
+        "[Tiny] It expired. Renew it. (leaderboard.auth_refused)",
     ]
 
 

@@ -27,6 +27,7 @@ TEXTS = 3  # in a message, of alerts with the same code; the others are counted
 ANSWER_SHOWN = 100  # characters of the webhook's response
 # How long a failure that is not the disk's must last before it is reported: a lock may be released by then.
 TOLERATED = timedelta(minutes=1)
+STATE = "state"  # as the key of an alert about the state itself
 AGAIN_AFTER = timedelta(hours=1)  # between two messages about one alert
 
 
@@ -47,7 +48,7 @@ class Alerting:
         self._retry = Retry()
         self._logged: dict[str, datetime] = {}  # key of each active alert to the time when it was raised
         self._sent: list[Alert] = []  # while that cannot be recorded
-        self._told_at: dict[str, datetime] = {}  # key to the time of the last message
+        self._told_at: dict[tuple[str, str], datetime] = {}  # key and code to the time of the last message
         self._failing_since: datetime | None = None  # the state itself
         self._told: list[str] = []  # codes of that failure that were sent
 
@@ -64,7 +65,8 @@ class Alerting:
             yield partial(self._record, over, now)
             return
         self._log(active)
-        unsent = [alert for alert in active if alert.sent_at is None and not self._rests(alert.key, now)]
+        rests = partial(self._rests, now=now)
+        unsent = [alert for alert in active if alert.sent_at is None and not rests(alert.key, alert.code)]
         if unsent:
             code = unsent[0].code
             alike = [alert for alert in unsent if alert.code == code]
@@ -75,11 +77,11 @@ class Alerting:
 
     def _note(self, sent: list[Alert], now: datetime) -> None:
         self._sent += sent
-        self._told_at |= {alert.key: now for alert in sent}
+        self._told_at |= {(alert.key, alert.code): now for alert in sent}
 
-    def _rests(self, key: str, now: datetime) -> bool:
+    def _rests(self, key: str, code: str, now: datetime) -> bool:
         """Return whether a message was about this alert a while ago; one in the future means that the clock was set back."""
-        told_at = self._told_at.get(key)
+        told_at = self._told_at.get((key, code))
         return told_at is not None and told_at <= now < told_at + AGAIN_AFTER
 
     def _record(self, over: list[Alert], now: datetime) -> bool:
@@ -98,13 +100,13 @@ class Alerting:
         since = self._failing_since = self._failing_since or now
         passes = not error.code.startswith("disk.") and now - since < TOLERATED
         code = alert_code(error.code)
-        if not passes and self._told[-1:] != [code] and not self._rests(code, now):
+        if not passes and self._told[-1:] != [code] and not self._rests(STATE, code, now):
             sent = partial(self._note_failure, code, now)
             self._send(SendAlert(text=error.message, code=code, sent=sent), now)
 
     def _note_failure(self, code: str, now: datetime) -> None:
         self._told.append(code)
-        self._told_at[code] = now
+        self._told_at[STATE, code] = now
 
     def state_written(self) -> None:
         """Note that the state can be written again; a later failure is reported again."""

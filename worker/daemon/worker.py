@@ -117,15 +117,16 @@ class Worker:
         """Record what has ended, and begin what is then due; return whether the next step should follow at once."""
         self.intake.calls.collect(now)
         self.publishing.collect(now)
+        # With a wrong clock nothing is registered or signed, because its time cannot be corrected.
+        exact = bool(self.intake.calls.clock_agrees)
+        moved = exact and self.evaluation.runner.look(now)
         self.fetching.runner.collect(now)
         self.alerting.collect(now)
         stages: tuple[Stage, ...] = (self.fetching, self.intake, self.alerting)
-        # With a wrong clock nothing is registered or signed, because its time cannot be corrected.
-        if self.intake.calls.clock_agrees:
-            self.evaluation.runner.look(now)
+        if exact:
             self.beacon.collect(now)
             stages = (self.evaluation, *stages, self.publishing, self.beacon)
-        moved = begin(self.context.store, now, *stages)
+        moved |= begin(self.context.store, now, *stages)
         if not moved and not self.busy:
             remove_old_files(self.context, self.files, now)
         if self.problem is not None and storage.fault(self.context.configuration.state_dir) is None:

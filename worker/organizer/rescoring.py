@@ -251,8 +251,7 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
         runner.start(act, session.clock())
         while runner.acts:
             wake.clear()
-            runner.look(session.clock())
-            if runner.acts:
+            if not runner.look(session.clock()) and runner.acts:
                 wake.wait(timeout=EVERY_S)
     finally:
         runner.stop(session.clock())

@@ -177,26 +177,27 @@ class ChildRunner:
         self._checkpoint(f"before child {act.name}")
         try:
             performance.child = Child(command(act.module), act.order(), folder=act.folder, wake=self._wake)
-        except Exception as problem:  # noqa: BLE001 - converted: otherwise the act would never end
+        except OSError as problem:
             shutil.rmtree(act.folder, ignore_errors=True)  # the order may have written hidden tasks there
-            performance.error = (
-                no_child(problem)
-                if isinstance(problem, OSError)
-                else unexpected(problem, f"the start of {act.name}")
-            )
+            performance.error = no_child(problem)
+        except Exception as problem:  # noqa: BLE001 - converted: otherwise the act would never end
+            performance.error = unexpected(problem, f"the start of {act.name}")
+        if performance.child is None:
             self._wake()
         self._checkpoint(f"during child {act.name}")
 
-    def look(self, now: datetime) -> None:
-        """Check all children, and then record the acts that have ended.
+    def look(self, now: datetime) -> bool:
+        """Record the acts that had ended at the last look, and check the other children; return whether one has ended now.
 
         While the database cannot be written, ended acts are kept, so that no result is lost.
         """
+        ended = [performance for performance in self._performances if performance.over]
         for performance in self._performances:
             if not performance.over:
                 self._supervise(performance, now)
-        for performance in [performance for performance in self._performances if performance.over]:
+        for performance in ended:
             self._record(performance, now)
+        return any(performance.over for performance in self._performances)
 
     def stop(self, now: datetime) -> None:
         """Kill all children because the worker ends."""

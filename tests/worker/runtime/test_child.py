@@ -44,16 +44,6 @@ def spoken(child: Child) -> int:
     return messages[0]["pid"]
 
 
-def look_until(children: ChildRunner, condition: Callable[[], bool]) -> None:
-    """Look at the children until something has happened."""
-
-    def happened() -> bool:
-        children.look(START)
-        return condition()
-
-    until(happened)
-
-
 def is_alive(pid: int) -> bool:
     """Return whether a process runs; one that only waits to be reaped does not."""
     try:
@@ -201,14 +191,19 @@ def test_a_child_that_outgrows_its_memory_limit_is_killed_alone(tmp_path: Path) 
     small, large = Growth(tmp_path / "small", 1_000_000), Growth(tmp_path / "large", 400_000_000)
     with closing(Store(f"sqlite:///{tmp_path}/worker.db")) as store:
         children = ChildRunner(store, wake=lambda: None)
+
+        def look_until(condition: Callable[[], bool]) -> None:
+            """Look at the children until something has happened."""
+            until(lambda: children.look(START) is not None and condition())
+
         for act in (small, large):
             children.start(act, START)
-        look_until(children, lambda: bool(large.failed))
+        look_until(lambda: bool(large.failed))
         (error,) = large.failed
         assert isinstance(error, OverLimit)
         assert error.limit is Outcome.MEMORY
         until(lambda: large.helper == 0 or not is_alive(large.helper))
-        look_until(children, lambda: small.helper > 0)
+        look_until(lambda: small.helper > 0)
         assert is_alive(small.helper)
         assert children.acts == [small]
         children.stop(START)
@@ -221,7 +216,7 @@ def test_a_child_is_killed_at_its_deadline(tmp_path: Path) -> None:
     with closing(Store(f"sqlite:///{tmp_path}/worker.db")) as store:
         children = ChildRunner(store, wake=lambda: None)
         children.start(act, START)
-        for number in range(1, 4):
+        for number in range(1, 5):
             assert (children.acts, act.failed) == ([act], [])
             children.look(START + number * timedelta(hours=1))
         (error,) = act.failed
@@ -262,5 +257,5 @@ def test_what_a_child_said_before_it_was_killed_is_heard(
         (performance,) = children._performances
         assert isinstance(performance.child, HeardLate)
         until(performance.child.has_spoken)
-        look_until(children, lambda: bool(large.failed))
+        until(lambda: children.look(START) is not None and bool(large.failed))
         assert large.helper > 0

@@ -177,12 +177,13 @@ class ChildRunner:
         self._checkpoint(f"before child {act.name}")
         try:
             performance.child = Child(command(act.module), act.order(), folder=act.folder, wake=self._wake)
-        except OSError as problem:
-            shutil.rmtree(act.folder, ignore_errors=True)  # the order may have written hidden tasks there
-            performance.error = no_child(problem)
         except Exception as problem:  # noqa: BLE001 - converted: otherwise the act would never end
-            performance.error = unexpected(problem, f"the start of {act.name}")
-        if performance.child is None:
+            shutil.rmtree(act.folder, ignore_errors=True)  # the order may have written hidden tasks there
+            performance.error = (
+                no_child(problem)
+                if isinstance(problem, OSError)
+                else unexpected(problem, f"the start of {act.name}")
+            )
             self._wake()
         self._checkpoint(f"during child {act.name}")
 

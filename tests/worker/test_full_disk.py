@@ -24,7 +24,6 @@ from tests.worker.harness.harness import (
 )
 from worker.daemon import Worker
 from worker.daemon.health import health
-from worker.daemon.signals import Watchdog
 from worker.daemon.start import utc_now
 from worker.organizer.archiving import read_backup, write_backup
 from worker.organizer.session import open_session
@@ -177,7 +176,8 @@ def test_a_full_disk_is_reported_without_the_database(cramped: Harness, hook: Ho
     cramped.configure({"alerts": {"webhook": "file:hook"}})
 
     def healthy(worker: Worker) -> tuple[bool, str | None]:
-        report: dict[str, Any] = health(worker, Watchdog(utc_now()), utc_now)
+        worker.stepped_at = utc_now()
+        report: dict[str, Any] = health(worker, utc_now)
         return report["healthy"], (report["problem"] or {}).get("code")
 
     with cramped.worker() as worker:

@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scoring.errors import InfrastructureError
-from worker.daemon.signals import Watchdog
 from worker.daemon.worker import Worker
 from worker.runtime import storage
 
@@ -22,18 +21,17 @@ CLOSES_WITHIN_S = 1  # unless its thread hangs, which must not keep the process 
 READ_WITHIN_S = 2.0
 
 
-def health(worker: Worker, watchdog: Watchdog, clock: Callable[[], datetime]) -> dict[str, object]:
+def health(worker: Worker, clock: Callable[[], datetime]) -> dict[str, object]:
     """Return ``healthy``, the time since the last step, and what keeps the worker from its work.
 
     Args:
         worker: The worker, which steps in another thread.
-        watchdog: Notes each completed step.
         clock: Returns the time.
     """
     error = (
         worker.problem or storage.fault(worker.context.configuration.state_dir) or worker.intake.calls.refused
     )
-    silent = clock() - watchdog.fed_at
+    silent = clock() - worker.stepped_at
     return {
         "healthy": silent <= SILENT_FOR and error is None,
         "last_step_s": round(silent.total_seconds(), 1),

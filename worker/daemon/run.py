@@ -18,7 +18,7 @@ from scoring.errors import InfrastructureError, NeucoError
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
 from worker.daemon.health import HealthServer, health
-from worker.daemon.signals import Signals, Stopped, Watchdog, notify
+from worker.daemon.signals import Signals, Stopped, notify
 from worker.daemon.start import leading, reload, utc_now
 from worker.daemon.worker import Waiting, Worker, intervals
 from worker.evalai import WINDOW
@@ -48,12 +48,12 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
     signals = Signals()
     log = structlog.get_logger("neuco_worker")
     with suppress(Stopped), leading(path, signals, wait=True, checkpoint=checkpoint) as (worker, lock):
-        watchdog = Watchdog(utc_now())
+        worker.stepped_at = utc_now()
         schedule = Schedule(worker.context.timetable, worker.context.wake)
-        with closing(schedule), served(worker, watchdog):
+        with closing(schedule), served(worker):
             log.info("Worker started.", event_key="run.start", pid=os.getpid())
             notify("READY=1")
-            repeat(path, worker, lock, signals, watchdog, schedule=schedule)
+            repeat(path, worker, lock, signals, schedule=schedule)
             send_alerts(worker, signals)
             notify("STOPPING=1")
             log.info("Worker stopped.", event_key="run.end")
@@ -61,12 +61,12 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
             raise worker.intake.calls.fatal
 
 
-def served(worker: Worker, watchdog: Watchdog) -> AbstractContextManager[object]:
+def served(worker: Worker) -> AbstractContextManager[object]:
     """Serve the worker's health inside the block, if that is configured."""
     address = worker.context.configuration.healthz
     if address is None:
         return nullcontext()
-    return closing(HealthServer(address, partial(health, worker, watchdog, utc_now)))
+    return closing(HealthServer(address, partial(health, worker, utc_now)))
 
 
 def repeat(
@@ -74,7 +74,6 @@ def repeat(
     worker: Worker,
     lock: LeaderLock,
     signals: Signals,
-    watchdog: Watchdog,
     *,
     schedule: Schedule,
 ) -> None:
@@ -92,7 +91,8 @@ def repeat(
             worker.intake.calls.doubt_clock()
         at_once, completed = step(worker, utc_now())
         if completed:
-            watchdog.feed(utc_now())
+            worker.stepped_at = utc_now()
+            notify("WATCHDOG=1")
         if not at_once and worker.intake.calls.fatal is None:
             signals.wake.wait(timeout=BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S)
 

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-from datetime import datetime
 from queue import SimpleQueue
 from types import FrameType
 
@@ -66,25 +65,6 @@ class Signals:
             else:
                 self.stop.set()
             self.wake.set()
-
-
-class Watchdog:
-    """Notes every completed step, so that a step that hangs can be detected.
-
-    Attributes:
-        fed_at: When the last step was completed.
-
-    Args:
-        now: When the steps begin.
-    """
-
-    def __init__(self, now: datetime) -> None:
-        self.fed_at = now
-
-    def feed(self, now: datetime) -> None:
-        """Note a completed step."""
-        self.fed_at = now
-        notify("WATCHDOG=1")
 
 
 def notify(state: str) -> None:

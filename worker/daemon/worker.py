@@ -64,6 +64,10 @@ class Waiting:
 class Worker:
     """Everything that one daemon does.
 
+    Attributes:
+        problem: Why the state cannot be written; None while it can.
+        stepped_at: When the last step was completed, so that one that hangs can be detected.
+
     Args:
         configuration: The checked configuration.
         store: Durable state.
@@ -111,6 +115,7 @@ class Worker:
         self.beacon = BeaconFetcher(self.context)
         self.alerting = Alerting(self.context)
         self.problem: NeucoError | None = None
+        self.stepped_at = now
         self._log_differences()
 
     def step(self, now: datetime) -> bool:

@@ -25,7 +25,7 @@ from tests.worker.harness.harness import NEW, ROOT, Harness, StepWorker, embeddi
 from worker.daemon.health import SILENT_FOR, HealthServer, _HealthHandler, health
 from worker.daemon.run import LONGEST_WAIT_S, Patience, repeat, step
 from worker.daemon.schedule import Schedule
-from worker.daemon.signals import Signals, Watchdog
+from worker.daemon.signals import Signals
 from worker.daemon.start import utc_now
 from worker.state import leader_lock
 
@@ -36,7 +36,7 @@ ACKNOWLEDGED = "before received>acknowledged"
 
 
 @contextmanager
-def looping(harness: Harness, worker: StepWorker, watchdog: Watchdog | None = None) -> Iterator[None]:
+def looping(harness: Harness, worker: StepWorker) -> Iterator[None]:
     """Let the loop drive a worker in a thread inside the block."""
     signals = Signals()
     signals.wake = worker.wake
@@ -46,7 +46,7 @@ def looping(harness: Harness, worker: StepWorker, watchdog: Watchdog | None = No
     schedule = Schedule(worker.daemon.context.timetable, worker.wake.set)
     loop = threading.Thread(
         target=repeat,
-        args=(harness.path, worker.daemon, lock, signals, watchdog or Watchdog(utc_now())),
+        args=(harness.path, worker.daemon, lock, signals),
         kwargs={"schedule": schedule},
     )
     loop.start()
@@ -81,8 +81,7 @@ def test_a_step_that_hangs_is_noticed(live: Harness, tmp_path: Path, monkeypatch
         channel.bind(str(tmp_path / "notify"))
         channel.settimeout(LIMIT_S)
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
-        watchdog = Watchdog(utc_now())
-        with looping(live, worker, watchdog):
+        with looping(live, worker):
             assert channel.recv(100) == b"WATCHDOG=1"
             gate.close()
             live.submit("A", embeddings(1))
@@ -95,7 +94,7 @@ def test_a_step_that_hangs_is_noticed(live: Harness, tmp_path: Path, monkeypatch
             channel.settimeout(2 * LONGEST_WAIT_S)
             with pytest.raises(TimeoutError):
                 channel.recv(100)
-            assert not health(worker.daemon, watchdog, lambda: watchdog.fed_at + 2 * SILENT_FOR)["healthy"]
+            assert not health(worker.daemon, lambda: worker.daemon.stepped_at + 2 * SILENT_FOR)["healthy"]
             gate.open()
             channel.settimeout(LIMIT_S)
             assert channel.recv(100) == b"WATCHDOG=1"
@@ -128,7 +127,8 @@ def test_a_defect_in_a_step_is_logged_and_the_next_step_tries_again(
 def served(worker: StepWorker, *, silent: timedelta = timedelta()) -> Iterator[int]:
     """Serve a worker's health inside the block, on the port that is yielded; the caller may be slow."""
     now = utc_now()
-    report = partial(health, worker.daemon, Watchdog(now - silent), lambda: now)
+    worker.daemon.stepped_at = now - silent
+    report = partial(health, worker.daemon, lambda: now)
     with pytest.MonkeyPatch.context() as patch, closing(HealthServer("127.0.0.1:0", report)) as server:
         patch.setattr(_HealthHandler, "timeout", LIMIT_S)
         yield server.server_port

@@ -35,7 +35,9 @@ def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None
         return None
     if row.state in UNSCORED and row.by_member is False:
         return not_a_member(row)
-    return ask(row, row.hold_reason or "", NUMBER_USED) if row.hold == NUMBER_USED else None
+    if row.hold in (NOT_A_MEMBER, NUMBER_USED):  # found out while it was being scored, or before
+        return ask(row, row.hold_reason or "", row.hold)
+    return None
 
 
 def hidden(row: SubmissionRow) -> OrganizerError:

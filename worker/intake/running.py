@@ -44,7 +44,7 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
 
 def _climbing(tx: Transaction) -> frozenset[tuple[int | None, str | None]]:
     """Return the teams and phases with a ladder on which the next answer depends on one that EvalAI does not have yet."""
-    unanswered = [row for row in tx.submissions([State.SCORED]) if row.posted is None]
+    unanswered = [row for row in tx.submissions([State.SCORED]) if row.posted is None and not row.disputed]
     return frozenset(
         (row.team_key, row.phase)
         for row in unanswered

@@ -111,6 +111,30 @@ def test_a_submission_that_hides_from_the_lookup_is_looked_up_later(
     assert shown(harness)["Rival"][1] == rival
 
 
+def test_a_stranger_found_while_the_file_is_scored_waits(harness: Harness) -> None:
+    """The score ends no hold, and on a ladder the team's own next file does not wait for the organizers."""
+    harness.configure({"phases": {"dev": {"selection": "ladder", "ladder_step": 0.5}}})
+    with harness.worker() as worker:
+        rival = harness.submit("Rival", embeddings(0, noise=3.0))
+        worker.drive()
+        forged = harness.submit("A", embeddings(1))
+        harness.evalai.edit(forged, participant_team=numbers(harness, rival)[0], phase="eval")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(worker.daemon.evaluation.runner, "look", lambda _: False)
+            worker.drive(lambda: worker.states().get(forged) == State.SCORING)
+            harness.evalai.edit(forged, phase="dev")
+            worker.clock.advance(60)
+            worker.drive(lambda: worker.row(forged).hold is not None)
+        own = harness.submit("Rival", embeddings(2, noise=0.1))
+        worker.drive(lambda: harness.status(own) == "finished")
+        assert (worker.state(forged), harness.posts(forged)) == (State.SCORED, [])
+        assert worker.alerts() == {"facts.author_not_in_team"}
+        with open_session(harness.path) as session:
+            retry(session, forged)
+        worker.finish(forged)
+        assert worker.alerts() == set()
+
+
 def test_a_stranger_found_after_the_answer_is_taken_off(harness: Harness, worker: StepWorker) -> None:
     """If nothing could be looked up until then, the team's own submission counts again once the author is known."""
     harness.evalai.world.tells_hosts = False

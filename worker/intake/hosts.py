@@ -243,9 +243,10 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
                 tx.note(pk, read_at=None)
 
     def recorded(self, result: dict[int, Author], now: datetime) -> None:
-        """Note what no page showed."""
-        if not result:
-            self.session.unseen |= dict.fromkeys(self.wanted, now)
+        """Note what no page showed, or only with another name of its team, which can change again and again."""
+        for pk, row in self.wanted.items():
+            if not result or (pk in result and result[pk].team != row.team):
+                self.session.unseen[pk] = now
 
     def _turn_page(self, tx: Transaction, result: dict[int, Author]) -> None:
         """Record which page comes next: the second if a new submission is not on the first; none if all were found, or after the last."""

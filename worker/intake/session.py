@@ -32,7 +32,7 @@ class Session:
         silent_since: Since when EvalAI has given no usable answer; None while it answers.
         unlisted: The submissions that the last comparison did not find in EvalAI's listing, and that were not read since.
         missed: The submissions that a listing made for them lacked, which are read by their own address.
-        unseen: The submissions that no page of their phase's listing showed, and when.
+        unseen: The submissions that no page of their phase's listing showed, or only with another team's name, and when.
     """
 
     remote: RemoteChallenge | None = None

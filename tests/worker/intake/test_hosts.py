@@ -118,6 +118,28 @@ def test_new_submissions_are_looked_up_together_and_once(harness: Harness, worke
     assert (len(lookups(harness)), len(rows(harness))) == (asked, 3)
 
 
+def test_a_team_that_renames_itself_without_a_pause_stops_nothing(
+    harness: Harness, worker: StepWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its submission is looked up again later; until then, all are scored and answered."""
+    worker.drive()
+    names, read = count(1), Client.authors
+    harness.evalai.add_team("Name 0")
+
+    def renamed(client: Client, phase_pk: int, *, page: int = 1) -> dict[int, Author]:
+        number = next(names)
+        harness.evalai.rename_team(f"Name {number - 1}", f"Name {number}")
+        return read(client, phase_pk, page=page)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, "authors", renamed)
+        pks = [harness.submit(team, embeddings(1)) for team in ("Name 0", "A")]
+        worker.drive(lambda: len(lookups(harness)) > 9 or {harness.status(pk) for pk in pks} == {"finished"})
+        assert len(lookups(harness)) < 9
+    worker.advance(700)
+    assert all(worker.row(pk).by_member for pk in pks)
+
+
 def test_authors_on_many_pages_are_found_page_by_page(tmp_path: Path, cells: Path) -> None:
     """Each page is a call of its own, new submissions come first, and a restart goes on with the page at which the worker was ended."""
     calls, third = count(1), Gate("call 3")

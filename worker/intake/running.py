@@ -23,7 +23,8 @@ from worker.state import State, SubmissionRow, Transaction
 def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionRow | None:
     """Choose what is scored next, if there is room, as :func:`worker.answers.turns.next_in_turn` does."""
     configuration = context.configuration
-    waiting = [row for row in tx.submissions([State.FETCHED]) if row.can_go_on(now)]
+    fetched = tx.submissions([State.FETCHED])
+    waiting = [row for row in fetched if row.can_go_on(now) and row.phase in configuration.phases]
     if not waiting or tx.is_paused("pause") or is_held(tx):
         return None
     waiting = begun(tx, configuration, waiting, now)

@@ -190,6 +190,20 @@ def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
     assert worker.alerts() == set()
 
 
+def test_a_phase_nobody_configured_is_left_to_others(harness: Harness) -> None:
+    """A submission that its team cancels and takes up again is held before EvalAI would show it as running."""
+    harness.configure({"phases": {"eval": None}})
+    harness.path.write_text(harness.path.read_text().replace("  eval: null\n", ""))
+    with harness.worker() as worker:
+        worker.drive()
+        pk = harness.submit("A", embeddings(1), phase="eval")
+        harness.evalai.edit(pk, status="cancelled")
+        worker.drive(lambda: worker.states().get(pk) == State.CANCELLED)
+        harness.evalai.edit(pk, status="submitted")
+        worker.drive(lambda: worker.row(pk).disputed)
+    assert harness.status(pk) == "submitted"
+
+
 def test_an_answer_that_is_sent_again_waits_for_its_phase_without_a_call(
     harness: Harness, worker: StepWorker
 ) -> None:

@@ -17,6 +17,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from scoring.errors import InfrastructureError, OrganizerError
+from tests.worker.daemon.test_running import ended
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.gate import NEVER_SCORES, interpreter
 from tests.worker.harness.harness import NEW, Harness, embeddings, evaluating
@@ -184,8 +185,7 @@ def test_a_second_daemon_waits_and_takes_over(live_shared: Harness, tmp_path: Pa
     assert {pk: len(harness.posts(pk)) for pk in pks} == dict.fromkeys(pks, 1)
     assert len(harness.teams()) == len(pks)
     assert json.loads(harness.command("status", "--json").stdout)["leader"]["process"] == second.pid
-    second.terminate()
-    assert second.wait() == 0
+    ended(second)
     assert json.loads(harness.command("status", "--json").stdout)["leader"] is None
 
 
@@ -195,8 +195,7 @@ def test_a_daemon_that_waits_ends_when_it_is_told_to(shared: Harness, address: s
         assert held.take()
         waiting = shared.run()
         shared.until(lambda: "run.wait" in shared.log)
-        waiting.terminate()
-        assert waiting.wait() == 0
+        ended(waiting)
 
 
 def test_a_leader_that_loses_its_lock_ends(live_shared: Harness, postgres: Server) -> None:
@@ -216,8 +215,7 @@ def test_a_leader_that_loses_its_lock_ends(live_shared: Harness, postgres: Serve
     with closing(harness.store()) as store:
         harness.until(lambda: counts(store) == {"published": 1})
     assert len(harness.posts(pk)) == 1
-    again.terminate()
-    assert again.wait() == 0
+    ended(again)
 
 
 def test_a_state_that_no_worker_has_used_is_no_dump(shared: Harness) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import csv
-import resource
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +26,7 @@ from scoring.neuco_bench.run import score_run
 from scoring.probes import PROBES
 from scoring.tasks import TaskType, load_tasks
 from tests.waiting import LIMIT_S
+from tests.worker.harness.full_disk import file_size_limit
 
 IDS = [f"a{number:02}" for number in range(30)]
 GOLDEN = Path(__file__).parents[1] / "golden" / "digits_pixels"
@@ -402,17 +400,6 @@ def test_runs_that_begin_at_the_same_moment_have_different_folders(tmp_path: Pat
 
     with ThreadPoolExecutor(together.parties) as threads:
         assert len({*threads.map(begun, range(together.parties))}) == together.parties
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    """Let the system refuse larger files, as a full disk would."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_summary_is_never_incomplete(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ import pytest
 
 from scoring.files import write_files
 from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.full_disk import file_size_limit
 from tests.worker.harness.harness import ROOT, Harness
 from worker.challenge.secrets import make
 from worker.cli import guarded
@@ -71,7 +71,6 @@ def limited(challenge: Path, monkeypatch: pytest.MonkeyPatch) -> Limited:
 
     def run(command: str, place: Path, room: int) -> Ended:
         arguments = words(command, place, challenge)
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
         printed, stdout = os.pipe()
         errors, stderr = os.pipe()
         with (
@@ -79,12 +78,9 @@ def limited(challenge: Path, monkeypatch: pytest.MonkeyPatch) -> Limited:
             os.fdopen(stderr, "w") as err,
             redirect_stdout(out),
             redirect_stderr(err),
+            file_size_limit(room),
         ):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
-            try:
-                status = guarded(arguments)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            status = guarded(arguments)
         with os.fdopen(printed) as said, os.fdopen(errors) as complained:
             return Ended(status, said.read(), complained.read())
 

@@ -418,8 +418,7 @@ def test_a_command_lets_the_leader_push(live: Harness) -> None:
     assert "Waiting for the running worker to publish the boards." in done.stdout
     assert live.teams() == ["A"]
     assert git(live.board, "rev-parse", "main").strip() in done.stdout
-    daemon.terminate()
-    assert daemon.wait() == 0
+    ended(daemon)
     again = live.command("board", "publish")
     assert again.returncode == 0, again.stderr
     assert again.stdout.startswith("Nothing has changed")

@@ -54,12 +54,6 @@ SETTINGS = SandboxSettings(
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock that only the test moves."""
-    return ManualClock()
-
-
-@pytest.fixture
 def sandbox(clock: ManualClock) -> Iterator[Sandbox]:
     """Return a running sandbox."""
     with Sandbox(SETTINGS, clock=clock.clock()) as server:

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import pytest
 
 from scoring.errors import NeucoError
 from tests.waiting import LIMIT_S
+from tests.worker.harness.full_disk import file_size_limit
 from tests.worker.harness.harness import KEY, ROOT, Harness, Killed, embeddings, git
 from worker.challenge.configuration import load
 from worker.challenge.setups import read_secret
@@ -314,13 +314,8 @@ def test_an_unfinished_restore_is_no_challenge(harness: Harness, tmp_path: Path)
         write_backup(session, harness.path, archive)
     with zipfile.ZipFile(archive) as members:
         largest = max(member.file_size for member in members.infolist())
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest - 1, hard))
-    try:
-        with pytest.raises(NeucoError, match="cannot be restored"):
-            read_backup(archive, place)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with file_size_limit(largest - 1), pytest.raises(NeucoError, match="cannot be restored"):
+        read_backup(archive, place)
     assert not (place / CONFIGURATION).exists()
 
     def restored(_: int) -> bool:

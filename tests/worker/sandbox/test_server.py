@@ -24,12 +24,6 @@ Send = Callable[..., requests.Response]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock that only the test moves."""
-    return ManualClock()
-
-
-@pytest.fixture
 def sandbox(clock: ManualClock) -> Iterator[Sandbox]:
     """Return a running sandbox with one team of two, and without a rate limit."""
     chosen = SandboxSettings(throttle_per_minute=100_000, teams={"Team Alice": ("alice", "carol")})

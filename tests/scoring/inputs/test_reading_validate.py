@@ -13,16 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from scoring.errors import NeucoError, ParticipantError
 from tests.scoring.inputs.reading_tables import IDS, as_csv, good, refused, table
-from worker.participant.commands import validate
+from worker.participant.commands import app
 
 ROOT = Path(__file__).parents[3]
-APP = typer.Typer()
-APP.command()(validate)
 
 
 @pytest.fixture
@@ -34,9 +31,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *arguments: str) -> tuple[int, str, NeucoError | None]:
-    """Run the command; return exit status, standard output and the error."""
-    result = CliRunner().invoke(APP, [str(argument) for argument in arguments])
+def run(*words: str) -> tuple[int, str, NeucoError | None]:
+    """Run a command; return exit status, standard output and the error."""
+    result = CliRunner().invoke(app, words)
     if isinstance(result.exception, NeucoError):
         return result.exception.exit_code, result.stdout, result.exception
     return result.exit_code, result.stdout, None
@@ -47,11 +44,11 @@ def test_a_good_file_gives_exit_status_0(folder: Path) -> None:
     data = as_csv([f"{name}.zarr" for name in IDS], table()) + b"more,1,2,3,4\n"
     (folder / "good.csv").write_bytes(data)
     arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
-    code, text, _ = run(folder, *arguments)
+    code, text, _ = run("validate", *arguments)
     assert code == 0
     assert "The file is valid: 12 embeddings with 4 values each." in text
     assert "Note: 1 id that is not in the public list was ignored: " in text
-    document = json.loads(run(folder, *arguments, "--json")[1])
+    document = json.loads(run("validate", *arguments, "--json")[1])
     assert f"Content hash: {document['content_hash']}\n" in text
     assert (document["valid"], document["zarr_suffix_removed"], len(document["notes"])) == (True, True, 2)
 
@@ -60,11 +57,11 @@ def test_a_bad_file_gives_exit_status_1_and_the_workers_message(folder: Path) ->
     """Verdict and message are those of the reader."""
     arguments = (str(folder / "bad.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
     expected = refused((folder / "bad.csv").read_bytes(), folder)
-    code, text, error = run(folder, *arguments)
+    code, text, error = run("validate", *arguments)
     assert (code, text) == (1, "")
     assert isinstance(error, ParticipantError)
     assert error.message == expected.message
-    code, text, _ = run(folder, *arguments, "--json")
+    code, text, _ = run("validate", *arguments, "--json")
     assert code == 1
     assert json.loads(text) == {"valid": False, "code": expected.code, "message": expected.message}
 
@@ -96,17 +93,17 @@ def test_a_folder_is_refused_like_any_other_file(inside: str, code: str, words: 
     given.mkdir()
     (given / inside).write_text("{}")
     arguments = (str(given), "--ids", str(folder / "ids.txt"), "--dim", "4", "--max-megabytes", "0.001")
-    status, text, error = run(folder, *arguments)
+    status, text, error = run("validate", *arguments)
     assert (status, text) == (1, "")
     assert isinstance(error, ParticipantError)
     assert f": {words}" in error.message
-    assert json.loads(run(folder, *arguments, "--json")[1])["code"] == code
+    assert json.loads(run("validate", *arguments, "--json")[1])["code"] == code
 
 
 def test_a_file_beyond_the_download_cap_is_refused(folder: Path) -> None:
     """A file that the worker would not download is refused here, too."""
     arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4", "--max-megabytes")
-    assert [run(folder, *arguments, limit)[0] for limit in ("0.002", "0.001")] == [0, 1]
+    assert [run("validate", *arguments, limit)[0] for limit in ("0.002", "0.001")] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +121,7 @@ def test_wrong_usage_gives_exit_status_2(
 ) -> None:
     """A missing file, list or dimension is not a verdict on the submission."""
     monkeypatch.chdir(folder)
-    assert run(folder, *arguments)[0] == 2
+    assert run("validate", *arguments)[0] == 2
 
 
 @pytest.mark.processes
@@ -147,7 +144,7 @@ def test_the_example_for_participants_writes_valid_files(folder: Path) -> None:
     hashes = set()
     for name in ("submission.csv", "submission.parquet"):
         code, text, _ = run(
-            folder, str(folder / name), "--ids", str(folder / "ids.txt"), "--dim", "4", "--json"
+            "validate", str(folder / name), "--ids", str(folder / "ids.txt"), "--dim", "4", "--json"
         )
         assert code == 0
         hashes.add(json.loads(text)["content_hash"])

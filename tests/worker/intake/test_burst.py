@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.worker.harness.harness import AHEAD, Harness, embeddings
-from worker.sandbox import Fault, JournalEntry, ManualClock
+from tests.worker.intake.test_calls import calls
+from worker.sandbox import Fault, ManualClock
 
 pytestmark = pytest.mark.processes
 
@@ -42,12 +43,6 @@ def taking_time(clock: ManualClock) -> Callable[[str], None]:
     return checkpoint
 
 
-def requests(harness: Harness, since: int) -> list[JournalEntry]:
-    """Return the calls to EvalAI's API after a line of the journal."""
-    journal = harness.evalai.journal.requests()
-    return [entry for entry in journal if entry.origin == "api" and entry.number >= since]
-
-
 def test_a_burst_is_processed_without_a_gap(throttled: Harness) -> None:
     """Eighteen submissions start one after another; they are answered within 45 s and one grid step, their messages soon deleted."""
     harness, clock = throttled, throttled.clock
@@ -57,7 +52,7 @@ def test_a_burst_is_processed_without_a_gap(throttled: Harness) -> None:
         since, sent_at = len(harness.evalai.journal), clock.now()
         pks = [harness.submit(f"team {n}", embeddings(n % AHEAD)) for n in range(18)]
         worker.drive(lambda: all(harness.status(pk) == "finished" for pk in pks))
-        answered_at, made = clock.now(), requests(harness, since)
+        answered_at, made = clock.now(), calls(harness, since)
         begun = [entry.at for entry in made if entry.method == "PATCH"]
         assert len(begun) == len(pks)
         assert max(later - earlier for earlier, later in pairwise(begun)) <= timedelta(seconds=25)
@@ -65,7 +60,7 @@ def test_a_burst_is_processed_without_a_gap(throttled: Harness) -> None:
         assert len(made) <= 4 * len(pks)
         worker.drive(lambda: harness.evalai.queue_length() == 0)
         assert clock.now() - answered_at <= timedelta(seconds=65)
-        assert not [entry for entry in requests(harness, since) if entry.status == 429]
+        assert not [entry for entry in calls(harness, since) if entry.status == 429]
 
 
 def test_one_submission_in_an_idle_challenge_costs_few_calls(throttled: Harness) -> None:
@@ -79,7 +74,7 @@ def test_one_submission_in_an_idle_challenge_costs_few_calls(throttled: Harness)
         pk = harness.submit("A", embeddings(1))
         worker.drive(lambda: pk in worker.states() and worker.row(pk).answer_files is not None)
         worker.drive(lambda: harness.evalai.queue_length() == 0)
-        made = requests(harness, since)
+        made = calls(harness, since)
         assert sorted(entry.method for entry in made if entry.method != "GET") == ["PATCH", "POST", "PUT"]
         assert len([entry for entry in made if entry.method == "GET" and "/queues/" not in entry.path]) <= 6
 
@@ -103,7 +98,7 @@ def test_an_idle_worker_finds_uploads_soon_within_its_budget(throttled: Harness)
         worker.wait(60)
         since = len(harness.evalai.journal)
         worker.wait(600)
-        times = [entry.at for entry in requests(harness, since)]
+        times = [entry.at for entry in calls(harness, since)]
         assert max(sum(at <= other < at + timedelta(minutes=1) for other in times) for at in times) <= 17
         assert found_within(harness.evalai.begin_upload("A", "dev"), 30)
 

@@ -8,23 +8,18 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import OrganizerError
 from scoring.protocol import ids_hash
 from tests.leaderboard.harness.git_server import git
 from tests.scoring.inputs.reading_tables import DIM, IDS, from_lines, good, lines_of
+from tests.scoring.inputs.test_reading_validate import run as invoked
 from worker.fairness.manifests import Commitment
 from worker.fairness.receipts import Line
 from worker.participant import commands
 from worker.participant.challenge import asked, last_written
-from worker.participant.commands import app, template, validate
+from worker.participant.commands import app, template
 from worker.participant.process import NoVerdict, run
-
-APP = typer.Typer()
-APP.command()(validate)
-APP.command()(template)
 
 
 @pytest.fixture
@@ -68,29 +63,24 @@ def test_ids_and_dimension_come_from_wherever_they_are_published(public: Path, b
 @pytest.mark.processes
 def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> None:
     """A template has every id and no value, and the check says so; a good file is valid for its phase."""
-
-    def run(*arguments: str) -> tuple[int, str, NeucoError | None]:
-        done = CliRunner().invoke(APP, [*arguments, "--challenge", str(bare), "--phase", "dev"])
-        error = done.exception if isinstance(done.exception, NeucoError) else None
-        return done.exit_code, done.stdout, error
-
+    there = ("--challenge", str(bare), "--phase", "dev")
     empty, file = (str(tmp_path / name) for name in ("empty.csv", "file.csv"))
-    code, text, _ = run("template", empty)
+    code, text, _ = invoked("template", empty, *there)
     assert (code, text.splitlines()[0]) == (0, f"Wrote {empty}: 12 rows with the columns id and 0 to 3.")
     assert lines_of(Path(empty).read_bytes()) == ["id,0,1,2,3", *(f"{name},,,," for name in IDS)]
-    _, _, error = run("validate", empty)
+    _, _, error = invoked("validate", empty, *there)
     assert error is not None
     assert (error.code, error.sentence.partition(":")[0]) == ("cells.empty", "48 cells are empty")
     Path(file).write_bytes(from_lines(["id,1,2,3,5", *lines_of(good())[1:]]))
-    assert run("validate", file)[1] == ""
+    assert invoked("validate", file, *there)[1] == ""
     Path(file).write_bytes(good())
-    code, text, _ = run("validate", file)
+    code, text, _ = invoked("validate", file, *there)
     assert (code, text.splitlines()[0]) == (
         0,
         "The file is valid for phase dev: 12 embeddings with 4 values each.",
     )
-    assert run("validate", file, "--max-megabytes", "inf")[0] == 2
-    document = json.loads(run("validate", file, "--json")[1])
+    assert invoked("validate", file, "--max-megabytes", "inf", *there)[0] == 2
+    document = json.loads(invoked("validate", file, "--json", *there)[1])
     assert (document["valid"], document["phase"], document["dimension"]) == (True, "dev", DIM)
 
 

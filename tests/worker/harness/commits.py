@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 from leaderboard.git import with_signature, without_signature
+from tests.leaderboard.harness.git_server import git
 from worker.challenge.signing import Signer
 from worker.fairness import commitments, receipts
 
 
 def sign_head(folder: Path, signer: Signer) -> None:
     """Sign the newest commit of a repository with a key, as its worker does."""
-
-    def git(*arguments: str, stdin: bytes = b"") -> bytes:
-        environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull}
-        command = ["git", "-C", str(folder), *arguments]
-        return subprocess.run(command, check=True, input=stdin, env=environment, capture_output=True).stdout
-
-    payload, _ = without_signature(git("cat-file", "commit", "HEAD"))
+    payload, _ = without_signature(git("cat-file", "commit", "HEAD", at=folder).encode() + b"\n")
     signed = with_signature(payload, signer.sign_commit(payload))
-    commit = git("hash-object", "-t", "commit", "-w", "--stdin", stdin=signed)
-    git("update-ref", "HEAD", commit.decode().strip())
+    commit = git("hash-object", "-t", "commit", "-w", "--stdin", at=folder, stdin=signed)
+    git("update-ref", "HEAD", commit, at=folder)
 
 
 def forged_commitment(public: str, signer: Signer, **changes: str) -> bytes:

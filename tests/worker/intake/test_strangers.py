@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.intake.changes import ELSEWHERE
 from worker.organizer.archiving import mark_restored
 from worker.sandbox.writable import FILES, FLAGS, MOMENTS, STATUSES
@@ -232,7 +232,7 @@ def test_a_stranger_who_runs_a_submission_again_and_again_delays_no_new_one(harn
 
 def test_a_stranger_who_moves_many_answered_submissions_delays_nobody(harness: Harness) -> None:
     """EvalAI is asked for each of them, one by one; a submission that comes then is scored and answered before."""
-    # so few calls that most are left when it is answered, however long its evaluation takes
+    # so few calls that most are left when it is answered
     harness.configure({"evalai": {"requests_per_minute": 10, "poll_every": 10}})
     with harness.worker() as worker:
         pks = [harness.submit(f"Rival {seed}", embeddings(seed)) for seed in range(8)]
@@ -241,7 +241,7 @@ def test_a_stranger_who_moves_many_answered_submissions_delays_nobody(harness: H
         for pk in pks:
             write(harness, "otherhost", pk, json={"challenge_phase": harness.evalai.phase_pk("elsewhere")})
         worker.drive(lambda: bool(worker.daemon.intake.session.unlisted))
-        late = harness.submit("Late", embeddings(NEW))
+        late = harness.submit("Late", embeddings(0, noise=0.1))
         worker.drive(lambda: harness.status(late) == "finished")
         assert worker.daemon.intake.session.unlisted
         worker.drive(lambda: not worker.daemon.intake.session.unlisted)

@@ -194,7 +194,7 @@ class CallRunner:
         for name in (call.name, ALL):
             self._retries.pop(name, None)
         self.last_error = self.refused = None
-        self._context.resolve_alerts(f"evalai.{call.name}", "evalai.token")
+        self._context.resolve_alerts(f"evalai.{call.name}", "evalai.token", "evalai.unreachable")
 
     def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
         self.last_error = error
@@ -255,7 +255,8 @@ class CallRunner:
         if not isinstance(error, InfrastructureError | NotPermitted):
             session.call_began_at, session.call_ended_at = call.began_at, now
             session.silent_since = None
-            self._context.resolve_alerts("evalai.unreachable")
+            if error is not None:  # a success has ended the alert
+                self._context.resolve_alerts("evalai.unreachable")
         elif session.silent_since is None or now < session.silent_since:  # the clock was set back
             session.silent_since = now
         elif now - session.silent_since >= OUTAGE:

@@ -586,9 +586,11 @@ class StepWorker:
         looked = all(
             (done_at := timetable.done_at(job)) is not None and done_at > since for job in (POLL, RECONCILE)
         )
+        if self.busy or not looked:  # which needs no look at the state
+            return False
         with self.store.read() as tx:
             left = [row for row in tx.submissions(ACTIVE) if row.hold is None]
-        return looked and intake.drained and not (self.busy or left or self.daemon.publishing.behind())
+        return intake.drained and not (left or self.daemon.publishing.behind())
 
     def row(self, pk: int) -> SubmissionRow:
         """Return what the worker knows of a submission."""

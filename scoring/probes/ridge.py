@@ -4,7 +4,7 @@ Rows are turned into coordinates in which their Gram matrix is diagonal; this ch
 part has this Gram matrix less that of its test part, centered. Its inverse, with any penalty added to the diagonal, gives the coefficients
 of every task, and its trace the degrees of freedom. Where test parts are large, one decomposition of the downdated matrix serves all
 penalties; where they are small, the inverse follows from a matrix of the size of the test part (Woodbury's identity). Values so large that
-rounding in the Gram matrix could reach a penalty are fitted by the singular values of each training part.
+rounding in the Gram matrix could reach a penalty are fitted by the singular values of each training part, from its QR decomposition.
 
 The intercept is not penalized. The penalty is chosen per fold and task on the training part alone, by generalized cross-validation
 (Golub, Heath and Wahba, 1979).
@@ -152,9 +152,10 @@ def _decompose(tasks: Sequence[ProbeInput], penalty: float) -> Decomposition:
     spectrum, vectors = np.linalg.eigh(centered @ centered.T if wide else centered.T @ centered)
     kept = spectrum > SMALLEST * max(float(spectrum[-1]), np.finfo(np.float64).tiny)
     spectrum, vectors = spectrum[kept], vectors[:, kept]
-    rows = vectors * np.sqrt(spectrum) if wide else centered @ vectors
     if SMALLEST * spectrum[-1:].sum() > penalty:
         rows, spectrum = centered, spectrum[:0]
+    else:
+        rows = vectors * np.sqrt(spectrum) if wide else centered @ vectors
     targets = np.hstack(
         [
             data.columns if data.kind is TaskType.REGRESSION else np.where(data.columns > 0.5, 1.0, -1.0)
@@ -169,15 +170,15 @@ def _fits(
     parts: Decomposition, alphas: Sequence[float], train: NDArray[np.integer], test: NDArray[np.integer]
 ) -> Iterator[Fit]:
     """Fit the training part at each penalty; no array is as long as the training part, except targets."""
-    if not parts.is_diagonal:
-        yield from _exact_fits(parts.rows[train], parts.targets[train], alphas)
-        return
     count, held = len(train), parts.rows[test]
     targets = parts.targets[train]
     mean = targets.mean(axis=0)
+    center = -held.sum(axis=0) / count  # of the training part, because all rows together sum to 0
+    if not parts.is_diagonal:
+        yield from _exact_fits(parts, alphas, train, center, mean)
+        return
     squares = np.sum((targets - mean) ** 2, axis=0)
     products = parts.products - held.T @ (parts.targets[test] - mean)
-    center = -held.sum(axis=0) / count  # of the training part, because all rows together sum to 0
     removed = np.vstack([held, np.sqrt(count) * center])
     for alpha, (weights, trace) in zip(
         alphas, _solutions(parts.spectrum, removed, products, alphas), strict=True
@@ -192,15 +193,29 @@ def _fits(
 
 
 def _exact_fits(
-    rows: NDArray[np.float64], targets: NDArray[np.float64], alphas: Sequence[float]
+    parts: Decomposition,
+    alphas: Sequence[float],
+    train: NDArray[np.integer],
+    center: NDArray[np.float64],
+    mean: NDArray[np.float64],
 ) -> Iterator[Fit]:
-    """Fit rows at each penalty by their singular values, which takes longer than a Gram matrix, but squares no rounding."""
-    center, mean = rows.mean(axis=0), targets.mean(axis=0)
-    left, sizes, right = np.linalg.svd(rows - center, full_matrices=False)
-    rank = int(np.sum(sizes > sizes[0] * max(rows.shape) * np.finfo(np.float64).eps))
+    """Fit the training part at each penalty by its singular values, which takes longer than a Gram matrix, but squares no rounding.
+
+    All that its rows and targets decide is in their triangular factor, which is made of a few rows at a time.
+    """
+    count, dim = len(train), len(center)
+    step = 1000 + 2 * dim
+    factor = np.empty((0, dim + len(mean)))
+    for start in range(0, count, step):
+        part = train[start : start + step]
+        more = np.hstack([parts.rows[part] - center, parts.targets[part] - mean])
+        factor = np.asarray(np.linalg.qr(np.vstack([factor, more]), mode="r"))
+    rows, targets = factor[:, :dim], factor[:, dim:]
+    left, sizes, right = np.linalg.svd(rows, full_matrices=False)
+    rank = int(np.sum(sizes > sizes[0] * max(count, dim) * np.finfo(np.float64).eps))
     left, sizes, right = left[:, :rank], sizes[:rank, np.newaxis], right[:rank]
-    along, free = left.T @ (targets - mean), len(rows) - 1 - rank
-    outside = np.sum((targets - mean - left @ along) ** 2, axis=0) * (free > 0)
+    along, free = left.T @ targets, count - 1 - rank
+    outside = np.sum((targets - left @ along) ** 2, axis=0) * (free > 0)
     for alpha in alphas:
         weights = right.T @ (sizes / (sizes**2 + alpha) * along)
         shrunk = alpha / (sizes**2 + alpha)
@@ -208,7 +223,7 @@ def _exact_fits(
         yield Fit(
             weights=weights,
             intercepts=mean - center @ weights,
-            criteria=len(rows) * (np.sqrt(residuals) / (free + shrunk.sum())) ** 2,
+            criteria=count * (np.sqrt(residuals) / (free + shrunk.sum())) ** 2,
         )
 
 

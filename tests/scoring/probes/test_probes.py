@@ -187,12 +187,15 @@ def test_ridge_agrees_with_a_fit_per_fold_task_and_penalty(samples: int, dim: in
                 np.testing.assert_allclose(predictions, plain, atol=1e-9)
 
 
-@pytest.mark.parametrize("scales", [[1e6] * 100, [1e9, *[1.0] * 5]])
-def test_ridge_is_exact_whatever_the_scale_of_the_values(scales: list[float]) -> None:
-    """Scores and stored weights are those of scikit-learn's singular values, also where a Gram matrix would lose small values."""
+@pytest.mark.parametrize(("samples", "scales"), [(60, [1e6] * 100), (60, [1e9, 1.0]), (2000, [1e9, 1.0])])
+def test_ridge_is_exact_whatever_the_scale_of_the_values(samples: int, scales: list[float]) -> None:
+    """Scores and stored weights are those of scikit-learn's singular values, also where a Gram matrix would lose small values.
+
+    A triangular factor is made of a thousand rows at a time.
+    """
     generator = np.random.RandomState(3)
-    rows = (generator.standard_normal((60, len(scales))) * scales).astype(np.float32)
-    targets = (rows[:, -1] / scales[-1] + generator.standard_normal(60)).astype(np.float32)
+    rows = (generator.standard_normal((samples, len(scales))) * scales).astype(np.float32)
+    targets = (rows[:, -1] / scales[-1] + generator.standard_normal(samples)).astype(np.float32)
     data = ProbeInput(name="task", kind=TaskType.REGRESSION, rows=rows, targets=targets)
     wide = rows.astype(np.float64)
     probe = make_probe("ridge", {"alphas": [0.1]})

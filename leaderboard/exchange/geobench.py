@@ -27,7 +27,7 @@ from pydantic import (
     field_validator,
 )
 
-from leaderboard.exchange.runs import SUMMARY, method_of, read_run
+from leaderboard.exchange.runs import SUMMARY, computed_again, method_of, read_run
 from scoring.documents import contents
 from scoring.errors import OrganizerError
 from scoring.printable import name_some
@@ -183,23 +183,23 @@ def comment(faults: Sequence[str], summary: str = "") -> str:
     )
 
 
-def rows_of_runs(output_dir: Path, phase: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of a standalone phase's runs, and the names of runs that are left out.
+def rows_of_runs(output_dir: Path, phase: str) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the rows of a standalone phase's runs, and the names of runs that are left out, with the reason.
 
-    Left out are runs without the scores of their folds or the types of their tasks, such as NeuCo-Bench's own. A backbone is a method, or a
-    run if its method has several.
+    NeuCo-Bench's own runs lack the scores of their folds or the types of their tasks. A backbone is a method, or a run if its method has
+    several.
 
     Raises:
         OrganizerError: If no run is left.
     """
     rows: list[dict[str, object]] = []
-    runs, left_out = {}, []
-    for path in sorted((output_dir / phase).glob(f"*/{SUMMARY}")):
-        summary, results = read_run(path.parent)
+    paths = sorted((output_dir / phase).glob(f"*/{SUMMARY}"))
+    runs = {path.parent.name: read_run(path.parent) for path in paths}
+    left_out = computed_again({name: summary for name, (summary, _) in runs.items()})
+    for name, (_, results) in runs.items():
         if any(result.q_t is None or result.task_type not in OURS for result in results.values()):
-            left_out.append(path.parent.name)
-        else:
-            runs[path.parent.name] = summary, results
+            left_out[name] = "has no scores of folds, or no types of tasks"
+    runs = {name: run for name, run in runs.items() if name not in left_out}
     methods = Counter(map(method_of, runs))
     for name, (summary, results) in runs.items():
         is_only_run = methods[method_of(name)] == 1

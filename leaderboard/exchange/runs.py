@@ -141,6 +141,18 @@ def read_run(folder: Path) -> tuple[RunSummary, dict[str, TaskResult]]:
         ) from error
 
 
+def computed_again(summaries: Mapping[str, RunSummary]) -> dict[str, str]:
+    """Return which runs, given oldest first, `score` computed again, because they were stopped after they had their scores."""
+    newest = {
+        (method_of(name), summary.inputs or summary.unfinished): name for name, summary in summaries.items()
+    }
+    return {
+        name: "was stopped, and computed again"
+        for name, summary in summaries.items()
+        if summary.unfinished and newest[method_of(name), summary.unfinished] != name
+    }
+
+
 def read_runs(folder: Path) -> PhaseRuns:
     """Read the complete runs in the folder of a phase, which have a finite Q on every task of any run of the phase.
 
@@ -154,16 +166,12 @@ def read_runs(folder: Path) -> PhaseRuns:
             summaries[path.parent.name] = RunSummary.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
             left_out.append((path.parent.name, f"{SUMMARY} cannot be read"))
-    # `score` computes a run again that was stopped after it had its scores.
-    newest = {
-        (method_of(name), summary.inputs or summary.unfinished): name for name, summary in summaries.items()
-    }
-    for name, digest in [(name, summary.unfinished) for name, summary in summaries.items()]:
-        if digest and newest[method_of(name), digest] != name:
-            left_out.append((name, "was stopped, and computed again"))
-            del summaries[name]
+    again = computed_again(summaries)
+    left_out += again.items()
     table = pd.DataFrame.from_dict(
-        {name: summary.task_q_scores for name, summary in summaries.items()}, orient="index", dtype=float
+        {name: summary.task_q_scores for name, summary in summaries.items() if name not in again},
+        orient="index",
+        dtype=float,
     )
     left_out += [
         (str(name), f"has no score in {', '.join(table.columns[row.isna()])}")

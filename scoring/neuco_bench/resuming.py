@@ -1,7 +1,7 @@
 """Find what an earlier command has scored, so that a run of many files goes on where it was stopped.
 
 A finished run has a digest of its inputs in its summary. It is written last, so a run that was stopped while it drew plots is not finished,
-and `rank` leaves it out when it was computed again.
+and `rank` and `export` leave it out when it was computed again.
 """
 
 from __future__ import annotations

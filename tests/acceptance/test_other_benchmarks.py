@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
+from scoring.neuco_bench.resuming import mark_begun
 from scoring.tasks import load_tasks
 from tests.later import GROUP, Later
 from worker.cli import guarded
@@ -401,6 +402,20 @@ def test_several_runs_of_a_method_are_backbones_of_their_own(
     status, document = import_json(capsys, Path(exported), "--freeze", tmp_path / "normalizer.json")
     names = {row["backbone"] for row in document["standings"]}
     assert (status, names) == (0, {folder.name, "one_20260101_000000", "two"})
+
+
+def test_a_run_that_was_stopped_and_computed_again_is_exported_once(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has its scores while its plots are drawn."""
+    [folder] = (runs / "dev").glob("one_*")
+    stopped = shutil.copytree(folder, folder.with_name("one_20260101_000000"))
+    mark_begun(stopped, json.loads((folder / "results_summary.json").read_bytes())["inputs"])
+    exported = str(tmp_path / "exported")
+    assert guarded(["export", str(runs), "--to", "geobench", "--output", exported, "--phase", "dev"]) == 0
+    output = capsys.readouterr()
+    assert output.err == "Left out: one_20260101_000000 was stopped, and computed again.\n"
+    assert "Wrote 2 entries" in output.out
 
 
 # NeuroBench: correctness and complexity

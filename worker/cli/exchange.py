@@ -163,8 +163,8 @@ def export_results(
     if output is None:
         raise typer.BadParameter("--to geobench needs --output DIR.")
     rows, left_out = rows_of_runs(source, phase)
-    for name in left_out:
-        print(f"Left out: {printable(name)} has no scores of folds, or no types of tasks.", file=sys.stderr)
+    for name, reason in left_out.items():
+        print(f"Left out: {printable(name)} {reason}.", file=sys.stderr)
     write_submission(output, rows)
     print(
         f"Wrote {count_of(rows['backbone'].nunique(), 'entry', 'entries')} on"

@@ -77,7 +77,8 @@ def runs(tx: Transaction, row: SubmissionRow) -> list[SubmissionRow]:
     """Return a submission with all that repeat it and the one that it repeats, oldest first: they name the same file."""
     if row.team_key is None:
         return [row]  # nothing is known of it yet
-    return [other for other in tx.submissions(team=row.team_key) if _first(other) == _first(row)]
+    first = _first(row)
+    return [other for other in tx.submissions(team=row.team_key) if _first(other) == first]
 
 
 def _first(row: SubmissionRow) -> int:

@@ -50,7 +50,6 @@ class Alerting:
         self._sent: list[Alert] = []  # while that cannot be recorded
         self._told_at: dict[tuple[str, str], datetime] = {}  # key and code to the time of the last message
         self._failing_since: datetime | None = None  # the state itself
-        self._told: list[str] = []  # codes of that failure that were sent
 
     @property
     def busy(self) -> bool:
@@ -100,17 +99,15 @@ class Alerting:
         since = self._failing_since = self._failing_since or now
         passes = not error.code.startswith("disk.") and now - since < TOLERATED
         code = alert_code(error.code)
-        if not passes and self._told[-1:] != [code] and not self._rests(STATE, code, now):
-            sent = partial(self._note_failure, code, now)
+        told_at = self._told_at.get((STATE, code))
+        is_told = told_at is not None and since <= told_at <= now
+        if not (passes or is_told or self._rests(STATE, code, now)):
+            sent = partial(self._told_at.update, {(STATE, code): now})
             self._send(SendAlert(text=error.message, code=code, sent=sent), now)
-
-    def _note_failure(self, code: str, now: datetime) -> None:
-        self._told.append(code)
-        self._told_at[STATE, code] = now
 
     def state_written(self) -> None:
         """Note that the state can be written again; a later failure is reported again."""
-        self._failing_since, self._told = None, []
+        self._failing_since = None
 
     def _send(self, act: SendAlert, now: datetime) -> None:
         """Send an alert, if there is a webhook and its next try is due."""

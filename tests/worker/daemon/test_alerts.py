@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -14,7 +15,8 @@ from structlog.testing import capture_logs
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.webhook import Hook
-from worker.daemon.alerts import AGAIN_AFTER
+from worker.daemon import alerts
+from worker.daemon.alerts import AGAIN_AFTER, send
 from worker.daemon.logs import REDACTED, redacted
 
 
@@ -177,6 +179,24 @@ def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(
             assert (len(hook.heard), worker.daemon.problem, worker.alerts()) == (times, None, set())
             worker.clock.advance(AGAIN_AFTER.total_seconds())
     assert hook.heard[0] == {"text": "[Tiny] The state database failed: locked. Wait. (state.database)"}
+
+
+@pytest.mark.processes
+def test_a_message_that_arrives_after_its_failure_hides_no_later_one(
+    notified: Harness, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that was full for a moment works again before the webhook has answered; an hour later it is full for good."""
+    ended = threading.Event()
+    monkeypatch.setattr(alerts, "send", lambda *message: ended.wait() and send(*message))
+    with notified.worker() as worker:
+        worker.drive()
+        for times in (1, 2):
+            failing(worker, 0, 61)
+            worker.step()
+            ended.set()
+            worker.drive(lambda times=times: len(hook.heard) == times)
+            worker.drive()
+            worker.clock.advance(AGAIN_AFTER.total_seconds())
 
 
 @pytest.mark.processes

@@ -164,7 +164,7 @@ class SendAlert(UnrecordedAct[Configuration, None]):
 
 def inert(text: str) -> str:
     """Return a text in which Slack and Mattermost see no mention and no named link: participants and committers write parts of alerts."""
-    return html.escape(text, quote=False).replace("@", "@\u200b")
+    return html.escape(text, quote=False).replace("@", "@\u200b").replace("](", "]\u200b(")
 
 
 def send(configuration: Configuration, text: str, code: str) -> str:

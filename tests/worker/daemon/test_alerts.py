@@ -96,13 +96,17 @@ def test_alerts_that_come_together_are_one_message(notified: Harness, hook: Hook
 
 @pytest.mark.processes
 def test_nothing_that_a_participant_wrote_calls_everybody_in_a_channel(notified: Harness, hook: Hook) -> None:
-    """Slack takes <!channel> for a mention and <address|words> for a link, Mattermost also @all; both show entities as characters."""
+    """Slack takes <!channel> for a mention and <address|words> for a link, Mattermost also @all and Markdown; both show entities as characters."""
     pk = notified.submit("A", embeddings(1))
     with notified.worker() as worker:
         worker.drive()
-        notified.evalai.edit(pk, method_name="<!channel> @all <https://a.example|Log in> & win")
+        notified.evalai.edit(
+            pk, method_name="<!channel> @all <https://a.example|Log in> & [win](https://a.example)"
+        )
         worker.drive(lambda: bool(hook.heard))
-    shown = "'&lt;!channel&gt; @\u200ball &lt;https://a.example|Log in&gt; &amp; win'"
+    shown = (
+        "'&lt;!channel&gt; @\u200ball &lt;https://a.example|Log in&gt; &amp; [win]\u200b(https://a.example)'"
+    )
     assert f"became {shown}." in hook.heard[0]["text"]
 
 

@@ -96,7 +96,7 @@ def test_alerts_that_come_together_are_one_message(notified: Harness, hook: Hook
 
 @pytest.mark.processes
 def test_nothing_that_a_participant_wrote_calls_everybody_in_a_channel(notified: Harness, hook: Hook) -> None:
-    """Slack takes <!channel> for a mention and <address|words> for a link, Mattermost also @all and Markdown; both show entities as characters."""
+    """Slack takes <!channel> for a mention and <address|words> for a link, Mattermost also @all and Markdown; neither is left."""
     pk = notified.submit("A", embeddings(1))
     with notified.worker() as worker:
         worker.drive()

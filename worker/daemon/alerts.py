@@ -7,6 +7,7 @@ Slack-compatible webhook, to which one that comes and goes is sent at most once 
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -164,7 +165,8 @@ class SendAlert(UnrecordedAct[Configuration, None]):
 
 def inert(text: str) -> str:
     """Return a text in which Slack and Mattermost see no mention and no named link: participants and committers write parts of alerts."""
-    return html.escape(text, quote=False).replace("@", "@\u200b").replace("](", "]\u200b(")
+    harmless = re.sub(r"\B@", "@\u200b", html.escape(text, quote=False))  # neuco-worker@NAME stays as it is
+    return harmless.replace("](", "]\u200b(")
 
 
 def send(configuration: Configuration, text: str, code: str) -> str:

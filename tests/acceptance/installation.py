@@ -120,7 +120,8 @@ class Installation:
         """Run a short command of ``neuco-worker`` to its end; return what it prints to standard output and to standard error."""
         outputs = [self.folder / name for name in ("command.out", "command.err")]
         print(json.dumps([words, str(cwd), list(map(str, outputs))]), file=self._server.stdin, flush=True)
-        status = int(self._server.stdout.readline())  # type: ignore[union-attr]
+        assert self._server.stdout is not None
+        status = int(self._server.stdout.readline())
         printed, errors = (path.read_text() for path in outputs)
         assert status == expect, f"{' '.join(words)}: {status}\n{printed}\n{errors}"
         return printed, errors

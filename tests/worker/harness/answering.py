@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import flask
+from werkzeug.wrappers import Request
 
 from worker.sandbox import Listener
 
@@ -18,17 +19,16 @@ class Answering:
 
     def __init__(self) -> None:
         self.reply = flask.Response()
-        self.asked: list[flask.Request] = []
+        self.asked: list[Request] = []
         app = flask.Flask("answering")
-
-        @app.before_request
-        def answer() -> flask.Response:
-            flask.request.get_data()  # it cannot be read later
-            self.asked.append(flask.request._get_current_object())  # type: ignore[attr-defined]
-            return self.reply
-
+        app.wsgi_app = Request.application(self._answer)
         self._listener = Listener(app)
         self.url = self._listener.url
+
+    def _answer(self, request: Request) -> flask.Response:
+        request.get_data()  # it cannot be read later
+        self.asked.append(request)
+        return self.reply
 
     def close(self) -> None:
         """Stop listening."""

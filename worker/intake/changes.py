@@ -77,13 +77,14 @@ def runs(tx: Transaction, row: SubmissionRow) -> list[SubmissionRow]:
     """Return a submission with all that repeat it and the one that it repeats, oldest first: they name the same file."""
     if row.team_key is None:
         return [row]  # nothing is known of it yet
-    first = _first(row)
-    return [other for other in tx.submissions(team=row.team_key) if _first(other) == first]
+    first = first_run(row)
+    return [other for other in tx.submissions(team=row.team_key) if first_run(other) == first]
 
 
-def _first(row: SubmissionRow) -> int:
-    place = FILE_PLACE.search(row.input_file or "")
-    return row.pk if place is None else int(place[3])
+def first_run(facts: Submission | SubmissionRow) -> int:
+    """Return which submission was sent with the file that one has, known by the file's path, which nobody can forge."""
+    place = FILE_PLACE.search(facts.input_file or "")
+    return facts.pk if place is None else int(place[3])
 
 
 def waited(row: SubmissionRow, now: datetime) -> timedelta:

@@ -324,9 +324,9 @@ def _follow_answered(
 
 
 def repeated(tx: Transaction, facts: Submission) -> SubmissionRow | None:
-    """Return the submission of which this one is a re-run (new pk, same file), known by the file's path, which nobody can forge."""
-    place = changes.FILE_PLACE.search(facts.input_file or "")
-    return tx.get(int(place[3])) if place is not None and int(place[3]) < facts.pk else None
+    """Return the submission of which this one is a re-run (new pk, same file)."""
+    first = changes.first_run(facts)
+    return tx.get(first) if first < facts.pk else None
 
 
 def link_rerun(tx: Transaction, facts: Submission) -> None:
